@@ -1,0 +1,170 @@
+#include "lamina/core/tensor.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lamina/core/error.h"
+
+namespace lamina {
+
+namespace detail {
+void append(std::string& out, const Tensor& t) {
+  if (!t.defined()) {
+    out += "undefined tensor";
+    return;
+  }
+  append(out, t.dtype());
+  append(out, std::span<const int64_t>(t.sizes()));
+}
+}  // namespace detail
+
+namespace {
+
+// The dimensions of size over one, by falling stride magnitude.
+SmallVector<int, 8> by_stride(IntList sizes, IntList strides) {
+  SmallVector<int, 8> order;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] != 1) order.push_back(static_cast<int>(i));
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return std::abs(strides[a]) > std::abs(strides[b]); });
+  return order;
+}
+
+}  // namespace
+
+bool Tensor::is_contiguous(MemoryFormat format) const {
+  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return is_contiguous();
+  const int64_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  if (dim() != rank) return false;
+  const Sizes want = strides_for(sizes(), format);
+  for (int64_t i = 0; i < rank; ++i)
+    if (sizes()[i] != 1 && strides()[i] != want[i]) return false;
+  return true;
+}
+
+bool Tensor::is_non_overlapping_and_dense() const {
+  if (is_contiguous()) return true;
+  const auto order = by_stride(sizes(), strides());
+  int64_t expected = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    if (strides()[order[i]] != expected) return false;
+    expected *= sizes()[order[i]];
+  }
+  return true;
+}
+
+Sizes contiguous_strides(IntList sizes) {
+  Sizes strides(sizes.size());
+  int64_t step = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = step;
+    step *= std::max<int64_t>(sizes[i], 1);
+  }
+  return strides;
+}
+
+Sizes strides_for(IntList sizes, MemoryFormat format) {
+  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return contiguous_strides(sizes);
+  const size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  LAMINA_CHECK(sizes.size() == rank, "memory_format: ", rank == 4 ? "channels_last" : "channels_last_3d",
+               " needs a tensor of ", rank, " dimensions; got sizes ", sizes);
+  // Channels vary fastest, then the spatial dimensions from the last to the first, then the batch.
+  Sizes strides(rank);
+  int64_t step = 1;
+  strides[1] = step;
+  step *= std::max<int64_t>(sizes[1], 1);
+  for (size_t i = rank - 1; i >= 2; --i) {
+    strides[i] = step;
+    step *= std::max<int64_t>(sizes[i], 1);
+  }
+  strides[0] = step;
+  return strides;
+}
+
+Sizes preserved_strides(IntList sizes, IntList strides) {
+  // Dimensions sorted as they lie in memory; ties (broadcast, size one) keep their logical order.
+  const int n = static_cast<int>(sizes.size());
+  SmallVector<int, 8> order;
+  for (int i = n - 1; i >= 0; --i) order.push_back(i);
+  const auto before = [&](int a, int b) -> int {  // -1: a lies inside b
+    const int64_t sa = std::abs(strides[a]), sb = std::abs(strides[b]);
+    if (sa == 0 || sb == 0) return 0;
+    if (sa != sb) return sa < sb ? -1 : 1;
+    return sizes[a] > sizes[b] ? 1 : sizes[a] < sizes[b] ? -1 : 0;
+  };
+  for (int i = 1; i < n; ++i) {
+    int at = i;
+    for (int j = i - 1; j >= 0; --j) {
+      const int c = before(order[j], order[at]);
+      if (c > 0) {
+        std::swap(order[j], order[at]);
+        at = j;
+      } else if (c < 0) {
+        break;
+      }
+    }
+  }
+  Sizes out(n);
+  int64_t step = 1;
+  for (const int d : order) {
+    out[d] = step;
+    step *= std::max<int64_t>(sizes[d], 1);
+  }
+  return out;
+}
+
+Overlap internal_overlap(const Tensor& t) {
+  if (t.numel() <= 1 || t.is_contiguous()) return Overlap::No;
+  const auto order = by_stride(t.sizes(), t.strides());
+  for (const int d : order)
+    if (t.strides()[d] == 0) return Overlap::Yes;
+  // Sorted from the innermost: if each stride exceeds the reach of all inner dimensions, addresses are distinct.
+  int64_t reach = 0;
+  for (size_t i = order.size(); i-- > 0;) {
+    const int64_t step = std::abs(t.strides()[order[i]]);
+    if (step <= reach) return Overlap::Maybe;
+    reach += step * (t.sizes()[order[i]] - 1);
+  }
+  return Overlap::No;
+}
+
+bool same_window(const Tensor& a, const Tensor& b) {
+  return a.storage() == b.storage() && a.storage_offset() == b.storage_offset() && a.dtype() == b.dtype() &&
+         a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+
+namespace {
+// First and last byte that a tensor may touch.
+std::array<const char*, 2> byte_range(const Tensor& t) {
+  const char* low = static_cast<const char*>(t.data());
+  const char* high = low;
+  const auto item = static_cast<int64_t>(item_size(t.dtype()));
+  for (int64_t i = 0; i < t.dim(); ++i) {
+    const int64_t reach = (t.sizes()[i] - 1) * t.strides()[i] * item;
+    (reach < 0 ? low : high) += reach;
+  }
+  return {low, high + item - 1};
+}
+}  // namespace
+
+bool may_share_bytes(const Tensor& a, const Tensor& b) {
+  if (a.storage() != b.storage() || a.storage() == nullptr || a.numel() == 0 || b.numel() == 0 || !a.data()) return false;
+  const auto ra = byte_range(a), rb = byte_range(b);
+  if (ra[1] < rb[0] || rb[1] < ra[0]) return false;
+  // Two windows with the same item size and strides on one grid, but different phase, never meet (real and imag).
+  const auto item = static_cast<int64_t>(item_size(a.dtype()));
+  if (item == static_cast<int64_t>(item_size(b.dtype())) && a.sizes() == b.sizes() && a.strides() == b.strides() &&
+      a.dim() > 0) {
+    int64_t gcd = 0;
+    for (int64_t i = 0; i < a.dim(); ++i)
+      if (a.sizes()[i] > 1) {
+        int64_t x = std::abs(a.strides()[i]), y = gcd;
+        while (y) std::swap(x %= y, y);
+        gcd = x;
+      }
+    if (gcd > 1 && (a.storage_offset() - b.storage_offset()) % gcd != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace lamina
