@@ -1,0 +1,99 @@
+// The one place that includes Python.h, with owned references and the translation of exceptions.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <utility>
+
+#include "lamina/core/error.h"
+
+namespace lamina::border {
+
+// An owned reference.
+class Ref {
+ public:
+  Ref() = default;
+  Ref(const Ref&) = delete;
+  Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  Ref& operator=(Ref&& o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(p_); }
+  static Ref steal(PyObject* p) {
+    Ref r;
+    r.p_ = p;
+    return r;
+  }
+  static Ref share(PyObject* p) {
+    Py_XINCREF(p);
+    return steal(p);
+  }
+  PyObject* get() const { return p_; }
+  PyObject* leak() { return std::exchange(p_, nullptr); }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  PyObject* p_ = nullptr;
+};
+
+// Thrown where the Python error indicator is already set.
+struct PythonError {};
+
+// `object` where it is not null, else throws PythonError. For results of the C API.
+inline PyObject* checked(PyObject* object) {
+  if (!object) [[unlikely]]
+    throw PythonError{};
+  return object;
+}
+inline void checked(int status) {
+  if (status < 0) [[unlikely]]
+    throw PythonError{};
+}
+inline Ref owned(PyObject* object) { return Ref::steal(checked(object)); }
+
+[[noreturn]] void raise_python(PyObject* type, const std::string& message);
+[[noreturn]] inline void raise_type(const std::string& m) { raise_python(PyExc_TypeError, m); }
+[[noreturn]] inline void raise_value(const std::string& m) { raise_python(PyExc_ValueError, m); }
+[[noreturn]] inline void raise_runtime(const std::string& m) { raise_python(PyExc_RuntimeError, m); }
+[[noreturn]] inline void raise_index(const std::string& m) { raise_python(PyExc_IndexError, m); }
+
+// Sets the Python error for the C++ exception in flight. Call inside a catch block.
+void translate_exception() noexcept;
+
+// Adds lamina.OutOfMemoryError and its kin to the module.
+void add_exceptions(PyObject* module);
+
+// Lets other Python threads run while this one computes, where the work is long enough to pay for it.
+inline constexpr int64_t kLongWork = 32768;
+class ReleaseGil {
+ public:
+  explicit ReleaseGil(int64_t work) : state_(work >= kLongWork ? PyEval_SaveThread() : nullptr) {}
+  explicit ReleaseGil(bool release) : state_(release ? PyEval_SaveThread() : nullptr) {}
+  ReleaseGil(const ReleaseGil&) = delete;
+  ~ReleaseGil() {
+    if (state_) PyEval_RestoreThread(state_);
+  }
+
+ private:
+  PyThreadState* state_;
+};
+
+template <class F>
+auto without_gil(int64_t work, F&& f) {
+  ReleaseGil released(work);
+  return f();
+}
+
+}  // namespace lamina::border
+
+// Around the body of every function that Python calls: C++ exceptions become Python's.
+#define LAMINA_BORDER_BEGIN try {
+#define LAMINA_BORDER_END_WITH(failed)          \
+  }                                             \
+  catch (...) {                                 \
+    ::lamina::border::translate_exception();    \
+    return failed;                              \
+  }
+#define LAMINA_BORDER_END LAMINA_BORDER_END_WITH(nullptr)
