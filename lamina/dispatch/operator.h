@@ -1,0 +1,157 @@
+// An operator: schema, kernels by key, and the table that a call reads. The handle is a constant; its table fills
+// at the first call of each key.
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lamina/dispatch/local_state.h"
+#include "lamina/dispatch/value.h"
+
+namespace lamina::dispatch {
+
+class Operator;
+
+using RawKernel = void (*)();  // R (*)(KeySet, Args...) of the operator's signature, its type erased
+using BoxedKernel = void (*)(const Operator& op, KeySet keys, Stack& stack);
+
+// Kernels known at build time.
+struct StaticKernel {
+  DispatchKey key;
+  RawKernel function;
+  const char* where;  // file:line
+};
+
+struct OperatorInfo {
+  const char* name;      // "aten::add"
+  const char* overload;  // "Tensor", or ""
+  const char* schema;    // "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+  const char* where;     // file:line of the paragraph
+  std::span<const StaticKernel> kernels;
+  void (*call_unboxed)(RawKernel kernel, KeySet keys, Stack& stack);  // null: known at run time only, always boxed
+  RawKernel boxing_kernel;  // typed; boxes its arguments and runs the operator's boxed kernel
+  uint32_t num_arguments;
+};
+
+// A kernel of the list above or one registered at run time.
+struct Kernel {
+  RawKernel function = nullptr;
+  BoxedKernel boxed = nullptr;
+  bool fallthrough = false;
+  std::string where;
+};
+
+struct RuntimeKernels;  // what libraries registered for one operator
+
+class Operator {
+ public:
+  constexpr explicit Operator(const OperatorInfo* info) : info_(info) {}
+  Operator(const Operator&) = delete;
+  Operator& operator=(const Operator&) = delete;
+
+  const OperatorInfo& info() const { return *info_; }
+  std::string full_name() const;  // "aten::add.Tensor"
+
+  // The kernel that a call with these keys runs, with the keys that have nothing to do taken out of `keys`.
+  RawKernel lookup(KeySet& keys) const {
+    keys = KeySet(keys.bits() & ~skipped_.load(std::memory_order_relaxed));
+    const RawKernel f = table_[static_cast<int>(keys.highest())].load(std::memory_order_acquire);
+    return f ? f : resolve(keys);
+  }
+  void call_boxed(KeySet keys, Stack& stack) const;
+  void call_boxed(Stack& stack) const;
+
+  // Which kernel serves `key`, and by which rule: "kernel", "math kernel", "autograd kernel", "default backend kernel",
+  // "backend fallback"; empty where there is none.
+  struct Resolution {
+    Kernel kernel;
+    std::string_view rule;
+  };
+  Resolution resolution(DispatchKey key) const;
+  bool has_kernel(DispatchKey key) const;  // registered for exactly this key, alias keys included
+  std::string dump_table() const;
+
+  // Run-time registration; used by Library.
+  void add_kernel(DispatchKey key, Kernel kernel) const;
+  void remove_kernel(DispatchKey key, const std::string& where) const;
+  void forget_resolutions() const;
+
+ private:
+  RawKernel resolve(KeySet& keys) const;
+  [[noreturn]] void raise_missing(KeySet keys) const;
+
+  const OperatorInfo* info_;
+  mutable std::atomic<uint64_t> skipped_{0};
+  mutable std::atomic<RawKernel> table_[kNumDispatchKeys] = {};
+  mutable std::atomic<RuntimeKernels*> runtime_{nullptr};
+};
+
+// Sees calls go by while it is set on this thread.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void on_call(const Operator& op, KeySet keys, RawKernel kernel) = 0;
+  virtual void on_return(const Operator& op) = 0;
+};
+
+class ObserverGuard {
+ public:
+  explicit ObserverGuard(Observer* o) : before_(t_local.observer) { t_local.observer = o; }
+  ~ObserverGuard() { t_local.observer = before_; }
+  ObserverGuard(const ObserverGuard&) = delete;
+  ObserverGuard& operator=(const ObserverGuard&) = delete;
+
+ private:
+  Observer* before_;
+};
+
+namespace detail {
+struct ObservedCall {
+  ObservedCall(const Operator& op, KeySet keys, RawKernel kernel) : op_(op), observer_(t_local.observer) {
+    observer_->on_call(op, keys, kernel);
+  }
+  ~ObservedCall() { observer_->on_return(op_); }
+  const Operator& op_;
+  Observer* observer_;
+};
+
+template <class Signature>
+struct Caller;
+template <class R, class... Args>
+struct Caller<R(Args...)> {
+  static R run(const Operator& op, KeySet keys, Args... args) {
+    const RawKernel raw = op.lookup(keys);
+    const auto kernel = reinterpret_cast<R (*)(KeySet, Args...)>(raw);
+    if (t_local.observer) [[unlikely]] {
+      const ObservedCall observed(op, keys, raw);
+      return kernel(keys, std::forward<Args>(args)...);
+    }
+    return kernel(keys, std::forward<Args>(args)...);
+  }
+};
+}  // namespace detail
+
+// The keys of a call: what its tensors carry and this thread adds, without what this thread takes out.
+inline KeySet effective(KeySet keys) { return (keys | t_local.included) - t_local.excluded; }
+
+inline KeySet keys_of(const Tensor& t) { return t.keys(); }
+inline KeySet keys_of(TensorList list) {
+  KeySet keys;
+  for (const Tensor& t : list) keys = keys | t.keys();
+  return keys;
+}
+template <class... Tensors>
+KeySet keys_of_all(const Tensors&... tensors) {
+  return effective((KeySet() | ... | keys_of(tensors)));
+}
+
+// Typed call from the highest key, and from what a layer has left.
+template <class Signature, class... Args>
+decltype(auto) call(const Operator& op, KeySet keys, Args&&... args) {
+  return detail::Caller<Signature>::run(op, keys, std::forward<Args>(args)...);
+}
+
+}  // namespace lamina::dispatch
