@@ -50,11 +50,8 @@
 
 #include "lamina/border/python.h"
 #include "lamina/border/wrap.h"
+#include "lamina/core/generator.h"
 #include "lamina/core/scalar.h"
-
-namespace lamina {
-class Generator;
-}
 
 namespace lamina::border {
 
@@ -125,7 +122,7 @@ class Parser {
   uint8_t count_;
 };
 
-// Tensors of a list argument: handles in place up to eight, no reference count touched beyond them.
+// Tensors of a list argument; up to eight without memory from the heap.
 class TensorBuffer {
  public:
   explicit TensorBuffer(size_t n);
@@ -211,7 +208,7 @@ class ParsedArgs {
   MemoryFormat memory_format_or(int i, MemoryFormat absent) const;
   std::optional<MemoryFormat> optional_memory_format(int i) const;
   // Null when absent.
-  Generator* generator(int i) const;
+  Generator generator(int i) const;
 
   // About how many elements the call touches: decides whether the GIL is released.
   int64_t work() const;
@@ -220,6 +217,7 @@ class ParsedArgs {
 
  private:
   friend struct Matcher;
+  int64_t convert_item(int i, PyObject* o) const;
   const Parser* parser_;
   // The arguments that form the list in slot varargs_slot_ when a list of ints was given as x.view(2, 3).
   PyObject* const* varargs_ = nullptr;

@@ -62,6 +62,13 @@ inline Ref owned(PyObject* object) { return Ref::steal(checked(object)); }
 // Sets the Python error for the C++ exception in flight. Call inside a catch block.
 void translate_exception() noexcept;
 
+// A static type to fill in; its memory lives as long as the process.
+inline PyTypeObject blank_type() {
+  PyTypeObject t{};
+  Py_SET_REFCNT(reinterpret_cast<PyObject*>(&t), 1);
+  return t;
+}
+
 // Adds lamina.OutOfMemoryError and its kin to the module.
 void add_exceptions(PyObject* module);
 

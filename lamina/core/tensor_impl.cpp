@@ -62,7 +62,7 @@ TensorImpl* TensorImpl::make(ScalarType dtype, Device device, KeySet keys, Intru
 TensorImpl::~TensorImpl() = default;
 
 void TensorImpl::destroy() noexcept {
-  if (owns_pyobject_ && pyobject_releaser) pyobject_releaser(pyobject_);
+  if (owns_pyobject_ && pyobject_releaser && pyobject_releaser(pyobject_)) return;
   Storage* storage = std::exchange(storage_, nullptr);
   TensorBlock* block = in_block_ ? TensorBlock::of(this) : nullptr;
   this->~TensorImpl();

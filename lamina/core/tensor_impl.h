@@ -28,8 +28,9 @@ class VersionCounter : public RefCounted {
   std::atomic<uint32_t> value{0};
 };
 
-// Called when a tensor dies that owns its Python object.
-using PyObjectReleaser = void (*)(void* object) noexcept;
+// Called when a tensor dies that owns its Python object. True: somebody in Python has found the object again (through
+// a weak reference) and the tensor lives on in it; the function has called revive().
+using PyObjectReleaser = bool (*)(void* object) noexcept;
 void set_pyobject_releaser(PyObjectReleaser f);
 
 class TensorImpl {
@@ -42,6 +43,8 @@ class TensorImpl {
       const_cast<TensorImpl*>(this)->destroy();
   }
   uint32_t use_count() const { return count_.load(std::memory_order_acquire); }
+  // One reference for the Python object of a dying tensor; only for the releaser.
+  void revive() { count_.store(1, std::memory_order_release); }
 
   ScalarType dtype() const { return dtype_; }
   Device device() const { return device_; }

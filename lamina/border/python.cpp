@@ -1,0 +1,65 @@
+#include "lamina/border/python.h"
+
+#include <new>
+#include <stdexcept>
+#include <string>
+
+namespace lamina::border {
+
+namespace {
+
+PyObject* out_of_memory_error = nullptr;
+
+PyObject* python_type(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::Index:
+      return PyExc_IndexError;
+    case ErrorKind::Type:
+      return PyExc_TypeError;
+    case ErrorKind::Value:
+      return PyExc_ValueError;
+    case ErrorKind::NotImplemented:
+      return PyExc_NotImplementedError;
+    case ErrorKind::OutOfMemory:
+      return out_of_memory_error ? out_of_memory_error : PyExc_MemoryError;
+    case ErrorKind::Overflow:
+      return PyExc_OverflowError;
+    default:
+      return PyExc_RuntimeError;
+  }
+}
+
+}  // namespace
+
+void raise_python(PyObject* type, const std::string& message) {
+  PyErr_SetString(type, message.c_str());
+  throw PythonError{};
+}
+
+void translate_exception() noexcept {
+  try {
+    throw;
+  } catch (const PythonError&) {
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_SystemError, "border: an error was raised and not described");
+  } catch (const Error& e) {
+    PyErr_SetString(python_type(e.kind()), e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::length_error& e) {
+    PyErr_SetString(PyExc_ValueError, e.what());
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "border: an unknown C++ exception");
+  }
+}
+
+void add_exceptions(PyObject* module) {
+  out_of_memory_error = checked(PyErr_NewExceptionWithDoc(
+      "lamina.OutOfMemoryError", "Raised where memory of a device cannot be had.",
+      PyExc_RuntimeError, nullptr));
+  checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error));
+}
+
+}  // namespace lamina::border
