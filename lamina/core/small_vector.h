@@ -103,7 +103,10 @@ class ListView {
   constexpr ListView() = default;
   constexpr ListView(const T* p, size_t n) : data_(p), size_(n) {}
   constexpr ListView(std::span<const T> v) : data_(v.data()), size_(v.size()) {}
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winit-list-lifetime"
   constexpr ListView(std::initializer_list<T> v) : data_(v.begin()), size_(v.size()) {}
+#pragma GCC diagnostic pop
   ListView(const std::vector<T>& v) : data_(v.data()), size_(v.size()) {}
   template <size_t N>
   ListView(const SmallVector<T, N>& v) : data_(v.data()), size_(v.size()) {}

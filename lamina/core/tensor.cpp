@@ -81,38 +81,6 @@ Sizes strides_for(IntList sizes, MemoryFormat format) {
   return strides;
 }
 
-Sizes preserved_strides(IntList sizes, IntList strides) {
-  // Dimensions sorted as they lie in memory; ties (broadcast, size one) keep their logical order.
-  const int n = static_cast<int>(sizes.size());
-  SmallVector<int, 8> order;
-  for (int i = n - 1; i >= 0; --i) order.push_back(i);
-  const auto before = [&](int a, int b) -> int {  // -1: a lies inside b
-    const int64_t sa = std::abs(strides[a]), sb = std::abs(strides[b]);
-    if (sa == 0 || sb == 0) return 0;
-    if (sa != sb) return sa < sb ? -1 : 1;
-    return sizes[a] > sizes[b] ? 1 : sizes[a] < sizes[b] ? -1 : 0;
-  };
-  for (int i = 1; i < n; ++i) {
-    int at = i;
-    for (int j = i - 1; j >= 0; --j) {
-      const int c = before(order[j], order[at]);
-      if (c > 0) {
-        std::swap(order[j], order[at]);
-        at = j;
-      } else if (c < 0) {
-        break;
-      }
-    }
-  }
-  Sizes out(n);
-  int64_t step = 1;
-  for (const int d : order) {
-    out[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
-  }
-  return out;
-}
-
 Overlap internal_overlap(const Tensor& t) {
   if (t.numel() <= 1 || t.is_contiguous()) return Overlap::No;
   const auto order = by_stride(t.sizes(), t.strides());

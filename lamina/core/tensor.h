@@ -83,7 +83,5 @@ bool may_share_bytes(const Tensor& a, const Tensor& b);
 // Row-major strides.
 Sizes contiguous_strides(IntList sizes);
 Sizes strides_for(IntList sizes, MemoryFormat format);  // raises Runtime where the rank does not fit
-// Strides of a dense result that keeps the order of dimensions of a given layout (memory format "preserve").
-Sizes preserved_strides(IntList sizes, IntList strides);
 
 }  // namespace lamina

@@ -1,0 +1,121 @@
+#include "lamina/kernels/reduction.h"
+
+#include <cstring>
+
+#include "lamina/core/defaults.h"
+#include "lamina/core/error.h"
+#include "lamina/kernels/result.h"
+#include "lamina/shape/promotion.h"
+#include "lamina/shape/reduce.h"
+
+namespace lamina::kernels {
+
+namespace {
+
+struct Plan {
+  Tensor input;  // of the type to reduce in, where an explicit dtype asks for another
+  ScalarType result;
+  ScalarType accumulate;
+  DimMask mask;
+  Sizes kept_sizes;  // of the result
+};
+
+char category(ScalarType t) {
+  return is_bool(t) ? 'b' : is_integral(t) ? 'i' : is_complex(t) ? 'c' : 'f';
+}
+
+Plan plan(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
+  Plan p;
+  p.input = self;
+  ScalarType type = args.dtype.value_or(self.dtype());
+  if (args.dtype.has_value() && op.accumulate == Accumulate::Float)
+    LAMINA_CHECK(is_floating(type) || is_complex(type), op.name,
+                 ": could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: ",
+                 legacy_name(type));
+  LAMINA_CHECK(std::strchr(op.categories, category(type)) != nullptr, op.name,
+               op.accumulate == Accumulate::Float
+                   ? ": could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
+                   : ": not implemented for this element type; got ",
+               legacy_name(type));
+  switch (op.accumulate) {
+    case Accumulate::Self:
+      p.result = type;
+      break;
+    case Accumulate::Sum:
+      p.result = args.dtype ? type : is_integral(type, true) ? ScalarType::Int64 : type;
+      break;
+    case Accumulate::Float:
+      p.result = op.kind == tile::Reduce::var || op.kind == tile::Reduce::std_dev || op.kind == tile::Reduce::norm2
+                     ? to_real(type)
+                     : type;
+      break;
+    case Accumulate::Bool:
+      p.result = self.dtype() == ScalarType::UInt8 ? ScalarType::UInt8 : ScalarType::Bool;
+      break;
+    case Accumulate::Index:
+      p.result = ScalarType::Int64;
+      break;
+  }
+  // An explicit dtype converts before summing, unless the accumulator is at least as wide.
+  p.accumulate = compute_type(op.accumulate == Accumulate::Sum ? p.result : type);
+  p.mask = reduced_dims(self.dim(), args.dims, op.empty_is_all, op.name);
+  p.kept_sizes = reduced_sizes(self.sizes(), p.mask, args.keepdim);
+  return p;
+}
+
+void run(const Reduction& op, const Plan& p, const Tensor& out, const ReductionArgs& args) {
+  if (out.is_meta()) return;
+  const Tensor& in = p.input;
+  bool reduced[tile::kMaxDims];
+  Sizes strides(static_cast<size_t>(in.dim()), 0);
+  int64_t at = 0;
+  for (int64_t i = 0; i < in.dim(); ++i) {
+    reduced[i] = p.mask[i];
+    if (!p.mask[i]) strides[i] = out.strides()[at];
+    if (!p.mask[i] || args.keepdim) ++at;
+  }
+  tile::reduce({.kind = op.kind,
+                .accumulate = p.accumulate,
+                .ndim = static_cast<int>(in.dim()),
+                .sizes = in.sizes().data(),
+                .reduced = reduced,
+                .input = {in.data(), in.dtype(), in.strides().data()},
+                .out = {out.data(), out.dtype(), strides.data()},
+                .out_index = {},
+                .correction = args.correction});
+}
+
+// The result keeps the order in memory of the dimensions that stay, as a pointwise result does.
+Tensor make_result(const Plan& p) { return empty_contiguous(p.kept_sizes, p.result, p.input.device()); }
+
+}  // namespace
+
+Tensor reduction(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
+  const Plan p = plan(op, self, args);
+  Tensor out = make_result(p);
+  run(op, p, out, args);
+  return out;
+}
+
+void reduction_out(const Reduction& op, const Tensor& out, const Tensor& self, const ReductionArgs& args) {
+  ReductionArgs actual = args;
+  if (!args.dtype && op.accumulate != Accumulate::Bool && op.accumulate != Accumulate::Index &&
+      op.accumulate != Accumulate::Self && can_cast(self.dtype(), out.dtype()) &&
+      (op.accumulate != Accumulate::Float || is_floating(out.dtype())) && !is_complex(self.dtype()))
+    actual.dtype = out.dtype();
+  const Plan p = plan(op, self, actual);
+  if (args.dtype)
+    LAMINA_CHECK(p.result == out.dtype(), op.name, ": Expected out tensor to have dtype ", p.result, ", but got ",
+                 out.dtype(), " instead");
+  prepare_out(out, p.kept_sizes, p.result, self.device(), op.name);
+  check_no_internal_overlap(out, op.name);
+  if (may_share_bytes(out, self)) {
+    const Tensor fresh = make_result(p);
+    run(op, p, fresh, actual);
+    copy_values(out, fresh);
+    return;
+  }
+  run(op, p, out, actual);
+}
+
+}  // namespace lamina::kernels
