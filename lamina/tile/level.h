@@ -1,0 +1,96 @@
+// What one instruction-set level provides. The files in loops/ are compiled once per level, with LAMINA_TILE_LEVEL
+// naming the namespace, and fill the tables of a Level; everything else of the tile machine is compiled once.
+#pragma once
+
+#include <cstdint>
+
+#include "lamina/tile/tile.h"
+
+namespace lamina::tile {
+
+// Slots of element types: those of detail::kSlotOf, then the types that exist only in memory.
+inline constexpr int kNumSlots = 17;
+constexpr int memory_slot(ScalarType t) {
+  switch (t) {
+    case ScalarType::Float16:
+      return 13;
+    case ScalarType::BFloat16:
+      return 14;
+    case ScalarType::Float8E5M2:
+      return 15;
+    case ScalarType::Float8E4M3FN:
+      return 16;
+    default:
+      return detail::kSlotOf[index_of(t)];
+  }
+}
+inline constexpr int kFloatSlot = memory_slot(ScalarType::Float32);
+
+using ConvertLoop = void (*)(void* out, const void* in, int64_t n);
+// Copies rows x cols items of one size between two strided places; strides in bytes.
+using MoveLoop = void (*)(void* out, int64_t out_row, int64_t out_col, const void* in, int64_t in_row,
+                          int64_t in_col, int64_t rows, int64_t cols);
+
+// Folds a block of n adjacent values into one: part = fold over x. n <= kLeaf.
+using FoldLeaf = void (*)(void* part, const void* x, int64_t n);
+// Column by column: parts[j] = fold over r of x[r * stride + j], r < rows; rows >= 1.
+using FoldAcross = void (*)(void* parts, const void* x, int64_t stride, int64_t rows, int64_t n);
+
+// Associative folds that reductions are made of.
+enum class Fold : uint8_t { sum, prod, amax, amin, any, all, sum_squares };
+inline constexpr int kNumFolds = 7;
+inline constexpr int64_t kLeaf = 1024;
+
+// Rows of softmax and its relatives: n adjacent values of type float or double.
+struct RowKernels {
+  void (*softmax)(void* out, const void* x, int64_t n) = nullptr;
+  void (*log_softmax)(void* out, const void* x, int64_t n) = nullptr;
+  void (*softmax_backward)(void* out, const void* grad, const void* y, int64_t n) = nullptr;
+  void (*log_softmax_backward)(void* out, const void* grad, const void* y, int64_t n) = nullptr;
+  // mean and sum of squared distances from it (two passes over a row that lies in cache)
+  void (*moments)(double* mean, double* m2, const void* x, int64_t n) = nullptr;
+};
+
+struct Level {
+  DirectLoop loops[kNumOps * detail::kTypeSlots] = {};
+  ConvertLoop convert[kNumSlots][kNumSlots] = {};  // [to][from]; null: by way of float
+  MoveLoop move[5] = {};                           // items of 1, 2, 4, 8, 16 bytes
+  FoldLeaf fold_leaf[kNumFolds][detail::kTypeSlots] = {};
+  FoldAcross fold_across[kNumFolds][detail::kTypeSlots] = {};
+  FoldLeaf find[2][detail::kTypeSlots] = {};  // part: int64 first position of the largest [0] or smallest [1], or of a NaN
+  RowKernels rows[detail::kTypeSlots] = {};
+
+  void put(Op op, int slot, DirectLoop loop) { loops[static_cast<int>(op) * detail::kTypeSlots + slot] = loop; }
+};
+
+constexpr int size_index(int64_t bytes) {
+  return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4;
+}
+
+const Level& level();  // the one in use
+
+// Called at the end of a loop that met an integer division by zero.
+[[noreturn]] void raise_zero_division();
+
+#define LAMINA_TILE_DECLARE_LEVEL(ns)                                                        \
+  namespace ns {                                                                             \
+  void fill_integers(Level&);                                                                \
+  void fill_floats(Level&);                                                                  \
+  void fill_compares(Level&);                                                                \
+  void fill_math_float(Level&);                                                              \
+  void fill_math_double(Level&);                                                             \
+  void fill_complex(Level&);                                                                 \
+  void fill_converts(Level&);                                                                \
+  void fill_moves(Level&);                                                                   \
+  void fill_folds(Level&);                                                                   \
+  void fill_rows(Level&);                                                                    \
+  }
+LAMINA_TILE_DECLARE_LEVEL(baseline)
+LAMINA_TILE_DECLARE_LEVEL(avx2)
+LAMINA_TILE_DECLARE_LEVEL(avx512)
+
+// Complex functions of libm quality and others that no vector unit helps; compiled once.
+void fill_complex_functions(Level&);
+void fill_scalar_functions(Level&);
+
+}  // namespace lamina::tile

@@ -1,0 +1,201 @@
+// Kernels over one row of adjacent values: softmax and relatives, moments.
+#include "lamina/tile/loops/vector_math.h"
+
+namespace lamina::tile::LAMINA_TILE_LEVEL {
+namespace {
+
+template <class T>
+inline constexpr int kUnroll = 128 / LAMINA_TILE_VECTOR_BYTES;
+
+// Sum of the lanes in a fixed tree: halves are folded onto each other.
+template <class T>
+[[gnu::always_inline]] inline T add_lanes(const Vec<T> (&acc)[kUnroll<T>]) {
+  constexpr int L = 128 / int(sizeof(T));
+  alignas(64) T lane[L];
+  __builtin_memcpy(lane, acc, 128);
+  for (int half = L / 2; half >= 1; half /= 2)
+    for (int j = 0; j < half; ++j) lane[j] += lane[j + half];
+  return lane[0];
+}
+
+// Sum over f(i, vector of lanes) in leaves of kLeaf elements; the leaves are added in double. `f` gets the position and
+// the number of valid lanes, and returns zeros in the others.
+template <class T, class F>
+[[gnu::always_inline]] inline T sum_leaves(int64_t n, F&& f) {
+  using V = Vec<T>;
+  constexpr int W = kLanes<T>;
+  constexpr int U = kUnroll<T>;
+  double total = 0;
+  for (int64_t base = 0; base < n; base += kLeaf) {
+    const int64_t end = base + kLeaf < n ? base + kLeaf : n;
+    V acc[U] = {};
+    int64_t i = base;
+    for (; i + U * W <= end; i += U * W) {
+#pragma GCC unroll 8
+      for (int u = 0; u < U; ++u) acc[u] += f(i + u * W, W);
+    }
+    for (int u = 0; i < end; i += W, ++u) acc[u] += f(i, end - i < W ? int(end - i) : W);
+    total += double(add_lanes<T>(acc));
+  }
+  return static_cast<T>(total);
+}
+
+template <class T>
+[[gnu::always_inline]] inline Vec<T> load_part(const T* p, int count, T padding) {
+  using V = Vec<T>;
+  if (count == kLanes<T>) return load_vec<V>(p);
+  V v = splat<V>(padding);
+  std::memcpy(&v, p, static_cast<size_t>(count) * sizeof(T));
+  return v;
+}
+template <class T>
+[[gnu::always_inline]] inline void store_part(T* p, Vec<T> v, int count) {
+  if (count == kLanes<T>)
+    store_vec(p, v);
+  else
+    std::memcpy(p, &v, static_cast<size_t>(count) * sizeof(T));
+}
+
+template <class T>
+[[gnu::always_inline]] inline T row_max(const T* x, int64_t n) {
+  using V = Vec<T>;
+  constexpr int W = kLanes<T>;
+  constexpr T kLowest = T(-__builtin_inf());
+  V best[4];
+  for (auto& b : best) b = splat<V>(kLowest);
+  int64_t i = 0;
+  for (; i + 4 * W <= n; i += 4 * W)
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u) {
+      const V v = load_vec<V>(x + i + u * W);
+      best[u] = v > best[u] ? v : best[u];
+    }
+  for (; i < n; i += W) {
+    const V v = load_part<T>(x + i, n - i < W ? int(n - i) : W, kLowest);
+    best[0] = v > best[0] ? v : best[0];
+  }
+  best[0] = best[0] > best[1] ? best[0] : best[1];
+  best[2] = best[2] > best[3] ? best[2] : best[3];
+  best[0] = best[0] > best[2] ? best[0] : best[2];
+  T result = kLowest;
+  for (int k = 0; k < W; ++k) result = best[0][k] > result ? best[0][k] : result;
+  return result;
+}
+
+// A NaN anywhere makes the sum, and so the whole row, NaN.
+template <class T>
+void softmax(void* out, const void* in, int64_t n) {
+  using V = Vec<T>;
+  constexpr int W = kLanes<T>;
+  auto* o = static_cast<T*>(out);
+  auto* x = static_cast<const T*>(in);
+  const T top = row_max(x, n);
+  const T sum = sum_leaves<T>(n, [&](int64_t i, int count) __attribute__((always_inline)) {
+    V e = v_exp(load_part<T>(x + i, count, T(-__builtin_inf())) - top);
+    store_part<T>(o + i, e, count);
+    if (count < W) {
+      // Padding counts for nothing, also where the row is all -inf and the difference is NaN.
+      for (int k = count; k < W; ++k) e[k] = 0;
+    }
+    return e;
+  });
+  const T scale = T(1) / sum;
+  for (int64_t i = 0; i < n; ++i) o[i] *= scale;
+}
+
+template <class T>
+void log_softmax(void* out, const void* in, int64_t n) {
+  using V = Vec<T>;
+  constexpr int W = kLanes<T>;
+  auto* o = static_cast<T*>(out);
+  auto* x = static_cast<const T*>(in);
+  const T top = row_max(x, n);
+  const T sum = sum_leaves<T>(n, [&](int64_t i, int count) __attribute__((always_inline)) {
+    V e = v_exp(load_part<T>(x + i, count, T(-__builtin_inf())) - top);
+    if (count < W) {
+      for (int k = count; k < W; ++k) e[k] = 0;
+    }
+    return e;
+  });
+  const T log_sum = static_cast<T>(std::log(double(sum)));
+  for (int64_t i = 0; i < n; ++i) o[i] = x[i] - top - log_sum;
+}
+
+template <class T>
+void softmax_backward(void* out, const void* grad, const void* y_v, int64_t n) {
+  auto* o = static_cast<T*>(out);
+  auto* g = static_cast<const T*>(grad);
+  auto* y = static_cast<const T*>(y_v);
+  const T sum = sum_leaves<T>(n, [&](int64_t i, int count) __attribute__((always_inline)) {
+    return load_part<T>(g + i, count, T(0)) * load_part<T>(y + i, count, T(0));
+  });
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) o[i] = (g[i] - sum) * y[i];
+}
+
+template <class T>
+void log_softmax_backward(void* out, const void* grad, const void* y_v, int64_t n) {
+  using V = Vec<T>;
+  constexpr int W = kLanes<T>;
+  auto* o = static_cast<T*>(out);
+  auto* g = static_cast<const T*>(grad);
+  auto* y = static_cast<const T*>(y_v);
+  const T sum = sum_leaves<T>(n, [&](int64_t i, int count) __attribute__((always_inline)) {
+    return load_part<T>(g + i, count, T(0));
+  });
+  for (int64_t i = 0; i < n; i += W) {
+    const int count = n - i < W ? int(n - i) : W;
+    const V v = load_part<T>(g + i, count, T(0)) - v_exp(load_part<T>(y + i, count, T(0))) * sum;
+    store_part<T>(o + i, v, count);
+  }
+}
+
+// In double whatever the type: a row of floats cannot lose digits.
+template <class T>
+void moments(double* mean, double* m2, const void* in, int64_t n) {
+  constexpr int L = 16;
+  auto* x = static_cast<const T*>(in);
+  double lane[L] = {};
+  int64_t i = 0;
+  for (; i + L <= n; i += L)
+#pragma GCC unroll 16
+    for (int j = 0; j < L; ++j) lane[j] += double(x[i + j]);
+  for (int j = 0; i < n; ++i, ++j) lane[j] += double(x[i]);
+  for (int half = L / 2; half >= 1; half /= 2)
+    for (int j = 0; j < half; ++j) lane[j] += lane[j + half];
+  const double m = lane[0] / double(n);
+  double square[L] = {};
+  for (i = 0; i + L <= n; i += L)
+#pragma GCC unroll 16
+    for (int j = 0; j < L; ++j) {
+      const double d = double(x[i + j]) - m;
+      square[j] += d * d;
+    }
+  for (int j = 0; i < n; ++i, ++j) {
+    const double d = double(x[i]) - m;
+    square[j] += d * d;
+  }
+  for (int half = L / 2; half >= 1; half /= 2)
+    for (int j = 0; j < half; ++j) square[j] += square[j + half];
+  *mean = m;
+  *m2 = square[0];
+}
+
+template <class T>
+void fill(Level& l) {
+  RowKernels& r = l.rows[slot_of<T>];
+  r.softmax = softmax<T>;
+  r.log_softmax = log_softmax<T>;
+  r.softmax_backward = softmax_backward<T>;
+  r.log_softmax_backward = log_softmax_backward<T>;
+  r.moments = moments<T>;
+}
+
+}  // namespace
+
+void fill_rows(Level& l) {
+  fill<float>(l);
+  fill<double>(l);
+}
+
+}  // namespace lamina::tile::LAMINA_TILE_LEVEL
