@@ -1,0 +1,374 @@
+// Compiled once per instruction set, with LAMINA_PACKED_LEVEL naming the namespace, LAMINA_PACKED_NAME the level and
+// LAMINA_PACKED_BYTES the width of a vector. Everything is in that namespace or inlined by force: no function compiled
+// here for a newer machine may be the one that the linker keeps for an older one.
+#include <cstdint>
+#include <cstring>
+#if LAMINA_PACKED_BYTES > 16
+#include <immintrin.h>
+#endif
+
+#include "lamina/core/float_types.h"
+#include "lamina/cpu/packed.h"
+
+namespace lamina::cpu::LAMINA_PACKED_LEVEL {
+namespace {
+
+#define LAMINA_INLINE [[gnu::always_inline]] inline
+
+constexpr int kMr = LAMINA_PACKED_BYTES == 64 ? 12 : 6;  // 12 or 24 accumulators of 16 or 32 registers
+
+template <class T>
+struct Vector {
+  typedef T type __attribute__((vector_size(LAMINA_PACKED_BYTES)));
+};
+template <class T>
+using Vec = typename Vector<T>::type;
+template <class T>
+constexpr int kLanes = LAMINA_PACKED_BYTES / sizeof(T);
+
+template <class T>
+LAMINA_INLINE Vec<T> load_vector(const T* p) {
+  Vec<T> v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T>
+LAMINA_INLINE void store_vector(T* p, Vec<T> v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+
+template <class T>
+LAMINA_INLINE Vec<T> multiply_add(Vec<T> a, Vec<T> b, Vec<T> c) {
+#if LAMINA_PACKED_BYTES == 64
+  if constexpr (sizeof(T) == 4 && T(0.5) != 0)
+    return (Vec<T>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+  else if constexpr (T(0.5) != 0)
+    return (Vec<T>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+  else
+    return a * b + c;
+#elif LAMINA_PACKED_BYTES == 32
+  if constexpr (sizeof(T) == 4 && T(0.5) != 0)
+    return (Vec<T>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+  else if constexpr (T(0.5) != 0)
+    return (Vec<T>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+  else
+    return a * b + c;
+#else
+  return a * b + c;
+#endif
+}
+
+// --- elements in memory ----------------------------------------------------------------------------------------------
+struct HalfBits {
+  uint16_t bits;
+};
+struct BFloat16Bits {
+  uint16_t bits;
+};
+struct Bool8 {
+  uint8_t value;
+};
+
+template <class T, class S>
+LAMINA_INLINE T load(S v) {
+  return static_cast<T>(v);
+}
+template <class T>
+LAMINA_INLINE T load(BFloat16Bits v) {
+  const uint32_t bits = static_cast<uint32_t>(v.bits) << 16;
+  float f;
+  __builtin_memcpy(&f, &bits, 4);
+  return static_cast<T>(f);
+}
+template <class T>
+LAMINA_INLINE T load(HalfBits v) {
+#if LAMINA_PACKED_BYTES > 16
+  return static_cast<T>(_cvtsh_ss(v.bits));
+#else
+  return static_cast<T>(half_bits_to_float(v.bits));
+#endif
+}
+template <class T>
+LAMINA_INLINE T load(Bool8 v) {
+  return v.value != 0;
+}
+
+template <class S, class T>
+LAMINA_INLINE S store(T v) {
+  if constexpr (sizeof(S) == sizeof(BFloat16Bits) && __is_same(S, BFloat16Bits)) {
+    uint32_t bits;
+    const float f = static_cast<float>(v);
+    __builtin_memcpy(&bits, &f, 4);
+    const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
+    const uint32_t nan = ((bits >> 16) & 0x8000u) | 0x7fc0u;
+    return {static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded)};
+  } else if constexpr (__is_same(S, HalfBits)) {
+#if LAMINA_PACKED_BYTES > 16
+    return {static_cast<uint16_t>(_cvtss_sh(static_cast<float>(v), _MM_FROUND_TO_NEAREST_INT))};
+#else
+    return {float_to_half_bits(static_cast<float>(v))};
+#endif
+  } else if constexpr (__is_same(S, Bool8)) {
+    return {static_cast<uint8_t>(v != 0)};
+  } else {
+    return static_cast<S>(v);
+  }
+}
+
+// --- packing -----------------------------------------------------------------------------------------------------------
+template <class T, class S, int kWidth>
+void pack_panels(T* out, const S* in, int64_t lanes, int64_t k, int64_t lane_stride,
+                 int64_t k_stride) {
+  for (int64_t l = 0; l < lanes; l += kWidth) {
+    const S* base = in + l * lane_stride;
+    const int64_t width = lanes - l < kWidth ? lanes - l : kWidth;
+    if (width < kWidth) {
+      for (int64_t p = 0; p < k; ++p)
+        for (int64_t i = 0; i < kWidth; ++i)
+          out[p * kWidth + i] = i < width ? load<T>(base[i * lane_stride + p * k_stride]) : T(0);
+    } else if (lane_stride == 1) {
+      for (int64_t p = 0; p < k; ++p)
+        for (int i = 0; i < kWidth; ++i) out[p * kWidth + i] = load<T>(base[p * k_stride + i]);
+    } else {
+      int64_t p = 0;
+      // Eight steps of k at a time, so that each line of the input is read while it is at hand.
+      for (; k_stride == 1 && p + 8 <= k; p += 8)
+        for (int i = 0; i < kWidth; ++i)
+#pragma GCC unroll 8
+          for (int q = 0; q < 8; ++q)
+            out[(p + q) * kWidth + i] = load<T>(base[i * lane_stride + p + q]);
+      for (; p < k; ++p)
+        for (int i = 0; i < kWidth; ++i)
+          out[p * kWidth + i] = load<T>(base[i * lane_stride + p * k_stride]);
+    }
+    out += k * kWidth;
+  }
+}
+
+template <class T, class S>
+void pack_from(void* out, const void* in, int64_t lanes, int64_t k, int64_t lane_stride,
+               int64_t k_stride, int width) {
+  if (width == kMr)
+    pack_panels<T, S, kMr>(static_cast<T*>(out), static_cast<const S*>(in), lanes, k, lane_stride,
+                           k_stride);
+  else
+    pack_panels<T, S, 2 * kLanes<T>>(static_cast<T*>(out), static_cast<const S*>(in), lanes, k,
+                                     lane_stride, k_stride);
+}
+
+template <class T>
+void pack(void* out, const void* in, ScalarType type, int64_t lanes, int64_t k, int64_t lane_stride,
+          int64_t k_stride, int width) {
+#define LAMINA_CASE(S, Type)                                                        \
+  case ScalarType::Type:                                                            \
+    return pack_from<T, S>(out, in, lanes, k, lane_stride, k_stride, width);
+  if constexpr (T(0.5) != 0) {
+    if constexpr (sizeof(T) == 4) {
+      switch (type) {
+        LAMINA_CASE(HalfBits, Float16)
+        LAMINA_CASE(BFloat16Bits, BFloat16)
+        default:
+          return pack_from<T, T>(out, in, lanes, k, lane_stride, k_stride, width);
+      }
+    } else {
+      return pack_from<T, T>(out, in, lanes, k, lane_stride, k_stride, width);
+    }
+  } else if constexpr (sizeof(T) == 4) {
+    switch (type) {
+      LAMINA_CASE(Bool8, Bool)
+      LAMINA_CASE(int8_t, Int8)
+      LAMINA_CASE(uint8_t, UInt8)
+      LAMINA_CASE(int16_t, Int16)
+      LAMINA_CASE(uint16_t, UInt16)
+      default:
+        return pack_from<T, T>(out, in, lanes, k, lane_stride, k_stride, width);
+    }
+  } else {
+    return pack_from<T, T>(out, in, lanes, k, lane_stride, k_stride, width);
+  }
+#undef LAMINA_CASE
+}
+
+// --- the tile ------------------------------------------------------------------------------------------------------------
+template <class T>
+struct Scale {
+  T alpha, beta;
+};
+
+// C (kRows, cols) = beta * C + alpha * A * B over one piece of k.
+template <class T, int kRows>
+[[gnu::noinline]] void tile(int64_t k, const T* a, const T* b, T* c, int64_t c_stride, int64_t cols,
+                            Scale<T> scale) {
+  constexpr int kL = kLanes<T>;
+  Vec<T> acc[kRows][2] = {};
+#pragma GCC unroll 2
+  for (int64_t p = 0; p < k; ++p) {
+    const Vec<T> b0 = load_vector(b), b1 = load_vector(b + kL);
+#pragma GCC unroll 12
+    for (int i = 0; i < kRows; ++i) {
+      const Vec<T> x = a[i] - Vec<T>{};
+      acc[i][0] = multiply_add<T>(x, b0, acc[i][0]);
+      acc[i][1] = multiply_add<T>(x, b1, acc[i][1]);
+    }
+    a += kMr;
+    b += 2 * kL;
+  }
+  if (scale.alpha != T(1)) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kRows; ++i) {
+      acc[i][0] *= scale.alpha;
+      acc[i][1] *= scale.alpha;
+    }
+  }
+  if (cols == 2 * kL) {
+    if (scale.beta == T(0)) {
+#pragma GCC unroll 12
+      for (int i = 0; i < kRows; ++i) {
+        store_vector(c + i * c_stride, acc[i][0]);
+        store_vector(c + i * c_stride + kL, acc[i][1]);
+      }
+    } else {
+#pragma GCC unroll 12
+      for (int i = 0; i < kRows; ++i) {
+        T* row = c + i * c_stride;
+        store_vector(row, load_vector(row) * scale.beta + acc[i][0]);
+        store_vector(row + kL, load_vector(row + kL) * scale.beta + acc[i][1]);
+      }
+    }
+    return;
+  }
+  alignas(64) T out[kRows][2 * kL];
+  __builtin_memcpy(out, acc, sizeof out);
+  for (int i = 0; i < kRows; ++i)
+    for (int64_t j = 0; j < cols; ++j) {
+      T& target = c[i * c_stride + j];
+      target = scale.beta == T(0) ? out[i][j] : static_cast<T>(target * scale.beta + out[i][j]);
+    }
+}
+
+template <class T>
+void tile_of(int64_t rows, int64_t k, const T* a, const T* b, T* c, int64_t c_stride, int64_t cols,
+             Scale<T> scale) {
+  switch (rows) {
+#define LAMINA_CASE(n) \
+  case n:              \
+    return tile<T, n>(k, a, b, c, c_stride, cols, scale);
+    LAMINA_CASE(1)
+    LAMINA_CASE(2)
+    LAMINA_CASE(3)
+    LAMINA_CASE(4)
+    LAMINA_CASE(5)
+    LAMINA_CASE(6)
+#if LAMINA_PACKED_BYTES == 64
+    LAMINA_CASE(7)
+    LAMINA_CASE(8)
+    LAMINA_CASE(9)
+    LAMINA_CASE(10)
+    LAMINA_CASE(11)
+    LAMINA_CASE(12)
+#endif
+#undef LAMINA_CASE
+    default:
+      return;
+  }
+}
+
+template <class T>
+LAMINA_INLINE T scalar_as(const Scalar& s) {
+  if constexpr (T(0.5) != 0)
+    return static_cast<T>(s.to_double());
+  else
+    return static_cast<T>(s.to_int());
+}
+
+// Unsigned arithmetic wraps; on signed integers overflow would be undefined.
+template <class T>
+void block(const PackedBlock& g) {
+  constexpr int64_t kNr = 2 * kLanes<T>;
+  const auto* a = static_cast<const T*>(g.a);
+  const auto* b = static_cast<const T*>(g.b);
+  auto* c = static_cast<T*>(g.c);
+  const T alpha = scalar_as<T>(g.alpha);
+  for (int64_t k0 = 0; k0 < g.k; k0 += kPackedKc) {
+    const int64_t k = g.k - k0 < kPackedKc ? g.k - k0 : kPackedKc;
+    const Scale<T> scale{alpha, k0 == 0 ? scalar_as<T>(g.beta) : T(1)};
+    for (int64_t j = 0; j < g.cols; j += kNr) {
+      const int64_t cols = g.cols - j < kNr ? g.cols - j : kNr;
+      for (int64_t i = 0; i < g.rows; i += kMr) {
+        const int64_t rows = g.rows - i < kMr ? g.rows - i : kMr;
+        tile_of<T>(rows, k, a + (g.row + i) * k, b + (g.col + j) * k, c + i * g.c_stride + j, g.c_stride, cols, scale);
+      }
+    }
+    a += g.a_piece;
+    b += g.b_piece;
+  }
+}
+
+template <class T, class S>
+void finish_as(S* c, int64_t row_stride, int64_t col_stride, const T* work, int64_t work_stride,
+               int64_t rows, int64_t cols, T alpha, T beta) {
+  for (int64_t i = 0; i < rows; ++i) {
+    S* row = c + i * row_stride;
+    const T* from = work + i * work_stride;
+    if (beta == T(0) && alpha == T(1) && col_stride == 1) {
+      for (int64_t j = 0; j < cols; ++j) row[j] = store<S, T>(from[j]);
+    } else {
+      for (int64_t j = 0; j < cols; ++j) {
+        S& target = row[j * col_stride];
+        T v = from[j];
+        if (alpha != T(1)) v = static_cast<T>(alpha * v);
+        if (beta != T(0)) v = static_cast<T>(beta * load<T>(target) + v);
+        target = store<S, T>(v);
+      }
+    }
+  }
+}
+
+template <class T>
+void finish(void* c, ScalarType type, int64_t row_stride, int64_t col_stride, const void* work,
+            int64_t work_stride, int64_t rows, int64_t cols, const Scalar& alpha,
+            const Scalar& beta) {
+#define LAMINA_FINISH(S)                                                                        \
+  return finish_as<T, S>(static_cast<S*>(c), row_stride, col_stride, static_cast<const T*>(work), \
+                         work_stride, rows, cols, scalar_as<T>(alpha), scalar_as<T>(beta))
+  if constexpr (sizeof(T) == 4) {
+    switch (type) {
+      case ScalarType::Float16:
+        if constexpr (T(0.5) != 0) LAMINA_FINISH(HalfBits);
+        break;
+      case ScalarType::BFloat16:
+        if constexpr (T(0.5) != 0) LAMINA_FINISH(BFloat16Bits);
+        break;
+      case ScalarType::Bool:
+        if constexpr (T(0.5) == 0) LAMINA_FINISH(Bool8);
+        break;
+      case ScalarType::Int8:
+      case ScalarType::UInt8:
+        if constexpr (T(0.5) == 0) LAMINA_FINISH(uint8_t);
+        break;
+      case ScalarType::Int16:
+      case ScalarType::UInt16:
+        if constexpr (T(0.5) == 0) LAMINA_FINISH(uint16_t);
+        break;
+      default:
+        LAMINA_FINISH(T);
+    }
+  } else {
+    LAMINA_FINISH(T);
+  }
+#undef LAMINA_FINISH
+}
+
+template <class T>
+constexpr PackedKernels kernels_of() {
+  return {kMr, 2 * kLanes<T>, sizeof(T), pack<T>, block<T>, finish<T>};
+}
+
+}  // namespace
+
+extern const PackedLevel kLevel;
+const PackedLevel kLevel = {
+    LAMINA_PACKED_NAME,
+    {kernels_of<float>(), kernels_of<double>(), kernels_of<uint32_t>(), kernels_of<uint64_t>()}};
+
+}  // namespace lamina::cpu::LAMINA_PACKED_LEVEL
