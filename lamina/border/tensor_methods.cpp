@@ -1,0 +1,189 @@
+// Methods of a tensor that are no operators: sizes, strides, items.
+#include <string>
+
+#include "lamina/border/tensor_object.h"
+
+namespace lamina::border {
+
+namespace {
+
+constexpr Param kDim[] = {{"input", P::Tensor}, {"dim", P::Int, kDefault | kNone}};
+constexpr Signature kSizeSignatures[] = {make_signature(kDim, "Tensor input, int dim = None")};
+constinit Parser size_parser("size", kSizeSignatures);
+constinit Parser stride_parser("stride", kSizeSignatures);
+
+// size(), size(1): all, or one wrapped.
+PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
+  LAMINA_BORDER_BEGIN
+  const Tensor& t = unwrap(self);
+  if (nargs == 0 && !names) return wrap_size(t.sizes());
+  const ParsedArgs r(size_parser, self, args, nargs, names);
+  return r.has(1) ? wrap(t.size(r.integer(1))) : wrap_size(t.sizes());
+  LAMINA_BORDER_END
+}
+PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
+  LAMINA_BORDER_BEGIN
+  const Tensor& t = unwrap(self);
+  if (nargs == 0 && !names) return wrap_ints(t.strides());
+  const ParsedArgs r(stride_parser, self, args, nargs, names);
+  return r.has(1) ? wrap(t.stride(r.integer(1))) : wrap_ints(t.strides());
+  LAMINA_BORDER_END
+}
+
+PyObject* storage_offset(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(unwrap(self).storage_offset());
+}
+PyObject* dim(PyObject* self, PyObject*) { return PyLong_FromLongLong(unwrap(self).dim()); }
+PyObject* numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(unwrap(self).numel()); }
+PyObject* element_size(PyObject* self, PyObject*) {
+  return PyLong_FromSize_t(item_size(unwrap(self).dtype()));
+}
+PyObject* data_ptr(PyObject* self, PyObject*) {
+  return PyLong_FromVoidPtr(unwrap(self).numel() == 0 ? nullptr : unwrap(self).data());
+}
+PyObject* item(PyObject* self, PyObject*) {
+  LAMINA_BORDER_BEGIN
+  return wrap(item_of(unwrap(self)));
+  LAMINA_BORDER_END
+}
+PyObject* untyped_storage(PyObject* self, PyObject*) {
+  LAMINA_BORDER_BEGIN
+  return wrap_storage(IntrusivePtr<Storage>::share(unwrap(self).storage()));
+  LAMINA_BORDER_END
+}
+
+constexpr Param kContiguous[] = {{"input", P::Tensor},
+                                 {"memory_format", P::MemoryFormat, kDefault | kKeyword}};
+constexpr Signature kContiguousSignatures[] = {make_signature(
+    kContiguous, "Tensor input, *, torch.memory_format memory_format = torch.contiguous_format")};
+constinit Parser contiguous_parser("is_contiguous", kContiguousSignatures);
+
+PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
+  LAMINA_BORDER_BEGIN
+  const ParsedArgs r(contiguous_parser, self, args, nargs, names);
+  const MemoryFormat format = r.memory_format_or(1, MemoryFormat::Contiguous);
+  if (format == MemoryFormat::Preserve)
+    raise_runtime("preserve memory format is unsupported by the contiguous operator");
+  return wrap(unwrap(self).is_contiguous(format));
+  LAMINA_BORDER_END
+}
+
+// One dimension of the nested list, from `p` on.
+PyObject* to_list(const Tensor& t, const char* p, int64_t dim) {
+  const int64_t n = t.sizes()[dim];
+  const int64_t step = t.strides()[dim] * static_cast<int64_t>(item_size(t.dtype()));
+  Ref list = owned(PyList_New(n));
+  for (int64_t i = 0; i < n; ++i) {
+    PyObject* item = dim + 1 == t.dim() ? wrap(load_element(p + i * step, t.dtype()))
+                                        : to_list(t, p + i * step, dim + 1);
+    PyList_SET_ITEM(list.get(), i, checked(item));
+  }
+  return list.leak();
+}
+PyObject* tolist(PyObject* self, PyObject*) {
+  LAMINA_BORDER_BEGIN
+  Tensor t = unwrap(self);
+  if (t.dim() == 0) return wrap(item_of(t));
+  LAMINA_CHECK(!t.is_meta(), "tolist: a tensor on the meta device has no values");
+  if (t.keys().has(DispatchKey::Conjugate) || t.keys().has(DispatchKey::Negative)) {
+    Ref plain = call_method(generated_method("clone"), self);
+    t = unwrap(plain.get());
+  }
+  return to_list(t, static_cast<const char*>(t.data()), 0);
+  LAMINA_BORDER_END
+}
+
+PyObject* is_floating_point_(PyObject* self, PyObject*) {
+  return wrap(is_floating(unwrap(self).dtype()));
+}
+PyObject* is_complex_(PyObject* self, PyObject*) { return wrap(is_complex(unwrap(self).dtype())); }
+PyObject* is_signed_(PyObject* self, PyObject*) {
+  const ScalarType t = unwrap(self).dtype();
+  return wrap(!is_bool(t) && !is_unsigned(t));
+}
+PyObject* is_conj(PyObject* self, PyObject*) {
+  return wrap(unwrap(self).keys().has(DispatchKey::Conjugate));
+}
+PyObject* is_neg(PyObject* self, PyObject*) {
+  return wrap(unwrap(self).keys().has(DispatchKey::Negative));
+}
+PyObject* is_inference(PyObject* self, PyObject*) {
+  return wrap(unwrap(self).impl()->is_inference());
+}
+PyObject* return_false(PyObject*, PyObject*) { Py_RETURN_FALSE; }
+PyObject* get_device(PyObject* self, PyObject*) {
+  const Device d = unwrap(self).device();
+  return PyLong_FromLong(d.is_cpu() ? -1 : d.index);
+}
+PyObject* is_set_to(PyObject* self, PyObject* other) {
+  LAMINA_BORDER_BEGIN
+  if (!is_tensor(other)) raise_type("is_set_to(): argument 'tensor' (position 1) must be Tensor");
+  const Tensor &a = unwrap(self), &b = unwrap(other);
+  return wrap(a.storage() == b.storage() && a.storage_offset() == b.storage_offset() &&
+              a.sizes() == b.sizes() && a.strides() == b.strides());
+  LAMINA_BORDER_END
+}
+PyObject* is_same_size(PyObject* self, PyObject* other) {
+  LAMINA_BORDER_BEGIN
+  if (!is_tensor(other)) raise_type("is_same_size(): argument 'other' (position 1) must be Tensor");
+  return wrap(unwrap(self).sizes() == unwrap(other).sizes());
+  LAMINA_BORDER_END
+}
+
+PyObject* format(PyObject* self, PyObject* spec) {
+  LAMINA_BORDER_BEGIN
+  if (unwrap(self).dim() == 0 && !unwrap(self).is_meta() && Py_TYPE(self) == tensor_type) {
+    Ref number = owned(wrap(item_of(unwrap(self))));
+    return PyObject_Format(number.get(), spec);
+  }
+  Ref text = owned(PyObject_Str(self));
+  return PyObject_Format(text.get(), spec);
+  LAMINA_BORDER_END
+}
+PyObject* as_complex(PyObject* self, PyObject*) {
+  LAMINA_BORDER_BEGIN
+  const std::complex<double> c = item_of(unwrap(self)).to_complex();
+  return PyComplex_FromDoubles(c.real(), c.imag());
+  LAMINA_BORDER_END
+}
+
+template <class F>
+PyCFunction fast(F* f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+}  // namespace
+
+constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
+PyMethodDef tensor_methods[] = {
+    {"size", fast(size), kFast, "Sizes, or one of them."},
+    {"stride", fast(stride), kFast, "Strides in elements, or one of them."},
+    {"storage_offset", storage_offset, METH_NOARGS, "First element's place in the storage."},
+    {"dim", dim, METH_NOARGS, "Number of dimensions."},
+    {"ndimension", dim, METH_NOARGS, "Number of dimensions."},
+    {"numel", numel, METH_NOARGS, "Number of elements."},
+    {"nelement", numel, METH_NOARGS, "Number of elements."},
+    {"element_size", element_size, METH_NOARGS, "Bytes of one element."},
+    {"data_ptr", data_ptr, METH_NOARGS, "Address of the first element."},
+    {"item", item, METH_NOARGS, "The only element as a Python number."},
+    {"tolist", tolist, METH_NOARGS, "Nested lists of Python numbers."},
+    {"untyped_storage", untyped_storage, METH_NOARGS, "The bytes."},
+    {"is_contiguous", fast(is_contiguous), kFast, "Is this the order of memory?"},
+    {"is_floating_point", is_floating_point_, METH_NOARGS, nullptr},
+    {"is_complex", is_complex_, METH_NOARGS, nullptr},
+    {"is_signed", is_signed_, METH_NOARGS, nullptr},
+    {"is_conj", is_conj, METH_NOARGS, nullptr},
+    {"is_neg", is_neg, METH_NOARGS, nullptr},
+    {"is_inference", is_inference, METH_NOARGS, nullptr},
+    {"is_pinned", return_false, METH_NOARGS, nullptr},
+    {"is_shared", return_false, METH_NOARGS, nullptr},
+    {"has_names", return_false, METH_NOARGS, nullptr},
+    {"_is_zerotensor", return_false, METH_NOARGS, nullptr},
+    {"get_device", get_device, METH_NOARGS, nullptr},
+    {"is_set_to", is_set_to, METH_O, nullptr},
+    {"is_same_size", is_same_size, METH_O, nullptr},
+    {"__format__", format, METH_O, nullptr},
+    {"__complex__", as_complex, METH_NOARGS, nullptr},
+    {}};
+
+}  // namespace lamina::border
