@@ -14,7 +14,6 @@
 #include <new>
 #include <string>
 
-#include "lamina/core/block.h"
 #include "lamina/core/error.h"
 
 namespace lamina::memory {
@@ -448,8 +447,3 @@ void detail::deallocate_slow(void* block, size_t bytes) noexcept {
 }
 
 }  // namespace lamina::memory
-
-namespace lamina {
-void* allocate_block(size_t bytes) { return memory::cpu_allocate(bytes); }
-void free_block(void* block, size_t bytes) noexcept { memory::cpu_deallocate(block, bytes); }
-}  // namespace lamina
