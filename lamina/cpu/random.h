@@ -9,16 +9,17 @@
 #include <optional>
 #include <span>
 
+#include "lamina/core/generator.h"
 #include "lamina/core/scalar_type.h"
 
 namespace lamina::cpu {
 
-class Mt19937Generator {
+class Mt19937Generator final : public GeneratorImpl {
  public:
   static constexpr uint64_t kDefaultSeed = 67280421310721ull;
   static constexpr size_t kStateBytes = 5056;
 
-  explicit Mt19937Generator(uint64_t seed = kDefaultSeed) { set_seed(seed); }
+  explicit Mt19937Generator(uint64_t seed = kDefaultSeed) : GeneratorImpl(kCpu) { set_seed(seed); }
 
   // Calls below need the mutex to be held if other threads use the generator; the fills take it themselves.
   void set_seed(uint64_t seed);
@@ -26,8 +27,7 @@ class Mt19937Generator {
   uint64_t reseed();  // from the system's entropy; returns the new seed
 
   uint32_t random() {
-    if (left_ == 0) refill();
-    --left_;
+    if (--left_ == 0) refill();
     uint32_t y = state_[next_++];
     y ^= y >> 11;
     y ^= (y << 7) & 0x9d2c5680u;
@@ -53,7 +53,7 @@ class Mt19937Generator {
   void refill();
 
   uint64_t seed_ = kDefaultSeed;
-  uint32_t left_ = 0;
+  uint32_t left_ = 1;  // numbers until the next refill, plus one
   uint32_t next_ = 0;
   std::array<uint32_t, 624> state_{};
   std::mutex mutex_;
@@ -61,6 +61,8 @@ class Mt19937Generator {
 
 // Of the process; made at first use and never destroyed.
 Mt19937Generator& default_generator();
+// The generator behind a handle, or the default one for a null handle; raises Runtime for another device's.
+Mt19937Generator& generator_of(const Generator& handle);
 
 // What a fill writes: up to 64 dimensions, strides in elements. Values go out in order of memory (dimensions sorted by
 // stride), as the peer does; a 1-d contiguous output is {data, dtype, {n}, {1}}.
