@@ -96,7 +96,7 @@ TEST(Random, Permutation) {
 
 TEST(Random, Bernoulli) {
   Mt19937Generator g(7);
-  Flat<bool> v(0);
+  Flat<float> v(0);
   std::vector<uint8_t> out(8);
   const int64_t size = 8, one = 1;
   cpu::bernoulli({out.data(), ScalarType::Bool, {&size, 1}, {&one, 1}}, 0.3, g);
