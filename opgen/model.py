@@ -65,7 +65,7 @@ class Operator:
     raw: dict[str, Any]
     kind: str
     variants: tuple[str, ...]
-    functional: Function
+    functional: Function  # of form "inplace" for operators that exist only so
     inplace: Function | None
     out: Function | None
     gradients: Gradients
@@ -134,8 +134,9 @@ def out_schema(schema: Schema, where: Where) -> Schema:
     taken = {p.name for p in schema.params}
     outs = [replace(o, name=o.name + "_out" if o.name in taken else o.name) for o in outs]
     overload = schema.overload
-    # PyTorch's habit: the tensor overload's out= form is plain "out".
-    overload = "out" if overload in ("", "Tensor") else f"{overload}_out"
+    # PyTorch's habit: of a Scalar|Tensor pair, the tensor overload's out= form is plain "out".
+    plain = not overload or (overload == "Tensor" and any(p.union for p in schema.params))
+    overload = "out" if plain else f"{overload}_out"
     positional = tuple(p for p in schema.params if not p.keyword_only)
     keyword = tuple(p for p in schema.params if p.keyword_only)
     return Schema(schema.name, overload, (*positional, *keyword, *outs), tuple(returns))
@@ -231,7 +232,8 @@ def _build_paragraph(p: RawParagraph, numbers: dict[str, int]) -> list[Operator]
     node = raw.get("node") or f"{_camel(base.name)}Backward{number}"
     operators = []
     for schema in expand_unions(base, raw.get("overload_names", {})):
-        functional = Function(schema, "functional")
+        writes = bool(schema.params) and schema.params[0].type.written
+        functional = Function(schema, "inplace" if writes else "functional")
         inplace = out = None
         if "inplace" in variants and schema.params[0].type.is_tensor:
             inplace = Function(inplace_schema(schema, where, raw.get("inplace_name")), "inplace")

@@ -22,6 +22,10 @@ constexpr bool is_backend(DispatchKey key) { return key == DispatchKey::Undefine
 
 }  // namespace
 
+KeySet keys_of_device(std::optional<Device> device) {
+  return effective(strided_keys(device.value_or(kCpu).type));
+}
+
 KeySet keys_of(const Stack& stack) {
   KeySet keys;
   for (const Value& v : stack) {
@@ -48,7 +52,8 @@ bool registered(const OperatorInfo& info, const RuntimeKernels* runtime, Dispatc
   }
   for (const StaticKernel& k : info.kernels)
     if (k.key == key) {
-      out = Kernel{k.function, nullptr, false, k.where};
+      // A null function lets the key through.
+      out = Kernel{k.function, nullptr, k.function == nullptr, k.where};
       return true;
     }
   return false;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,7 @@ struct OperatorInfo {
   void (*call_unboxed)(RawKernel kernel, KeySet keys, Stack& stack);  // null: known at run time only, always boxed
   RawKernel boxing_kernel;  // typed; boxes its arguments and runs the operator's boxed kernel
   uint32_t num_arguments;
+  uint64_t written;  // bit i: argument i is written to
 };
 
 // A kernel of the list above or one registered at run time.
@@ -147,6 +149,9 @@ template <class... Tensors>
 KeySet keys_of_all(const Tensors&... tensors) {
   return effective((KeySet() | ... | keys_of(tensors)));
 }
+
+// For operators without tensor arguments.
+KeySet keys_of_device(std::optional<Device> device);
 
 // Typed call from the highest key, and from what a layer has left.
 template <class Signature, class... Args>

@@ -120,6 +120,7 @@ Tensor alias_window(const Tensor& self, IntList sizes, IntList strides, int64_t 
   impl->set_window(sizes, strides, offset);
   if (from->version_counter()) impl->set_version_counter(from->version_counter());
   impl->set_inference(from->is_inference());
+  impl->set_view(true);
   return t;
 }
 

@@ -1,0 +1,50 @@
+#include "lamina/autograd/accumulate_grad.h"
+
+#include "lamina/core/error.h"
+#include "lamina/kernels/generated_support.h"
+#include "lamina/ops/add.h"
+
+namespace lamina::autograd {
+
+IntrusivePtr<Node> accumulator_of(const Tensor& leaf) {
+  Meta& m = require_meta(leaf);
+  const std::lock_guard lock(m.mutex);
+  if (m.accumulator && m.accumulator->try_retain()) return IntrusivePtr<Node>::adopt(m.accumulator);
+  auto node = IntrusivePtr<AccumulateGrad>::make(leaf);
+  m.accumulator = node.get();
+  return node;
+}
+
+AccumulateGrad::~AccumulateGrad() {
+  Meta& m = require_meta(variable_);
+  const std::lock_guard lock(m.mutex);
+  if (m.accumulator == this) m.accumulator = nullptr;
+}
+
+void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
+  Tensor incoming = std::move(grads[0]);
+  if (!incoming.defined()) return;
+  Meta& m = require_meta(variable_);
+  LAMINA_CHECK(incoming.sizes() == variable_.sizes(), "AccumulateGrad: the gradient has the wrong size; got ",
+               incoming, "; expected ", variable_);
+  if (!m.grad.defined()) {
+    if (grad_enabled()) {
+      m.grad = incoming;
+    } else if (incoming.impl()->use_count() == 1 && incoming.is_non_overlapping_and_dense() &&
+               incoming.strides() == variable_.strides() && incoming.storage()->use_count() == 1) {
+      m.grad = detach(incoming);  // nobody else holds these bytes
+    } else {
+      // The leaf's layout, so that optimizers walk both in step.
+      Tensor fresh = empty_preserving(variable_, incoming.dtype());
+      copy_values(fresh, incoming);
+      m.grad = fresh;
+    }
+    return;
+  }
+  if (grad_enabled())
+    m.grad = ops::add(m.grad, incoming);
+  else
+    ops::add_(m.grad, incoming);
+}
+
+}  // namespace lamina::autograd

@@ -1,0 +1,51 @@
+// What the generated kernels are made of.
+#pragma once
+
+#include "lamina/core/error.h"
+#include "lamina/dispatch/signature_types.h"
+#include "lamina/kernels/pointwise.h"
+#include "lamina/kernels/reduction.h"
+#include "lamina/kernels/result.h"
+#include "lamina/shape/result_meta.h"
+
+namespace lamina {
+
+inline Tensor make_result(const ResultMeta& meta) { return empty_contiguous(meta.sizes, meta.dtype, meta.device); }
+
+// The tensor that a kernel writes for an out= or in-place target: the target itself where it is contiguous, has the
+// result's type and shares no bytes with an input; else a fresh one that finish() copies over.
+class Target {
+ public:
+  Target(const Tensor& out, const ResultMeta& meta, std::initializer_list<const Tensor*> inputs, bool inplace,
+         const char* op);
+  const Tensor& tensor() const { return work_; }
+  void finish() const;
+
+ private:
+  const Tensor& out_;
+  Tensor work_;
+};
+
+// Resizes `out` to the result's sizes and copies it over, converting.
+void write_result(const Tensor& out, const Tensor& result, const char* op);
+// Writes a composite's result into `self` by copy_, recorded; sizes and type must fit.
+Tensor write_inplace(const Tensor& self, const Tensor& result, const char* op);
+// A copy that keeps the layout.
+Tensor copy_of(const Tensor& t);
+// Gives `self` the window of `view` (in-place view operators).
+void take_window(const Tensor& self, const Tensor& view);
+
+// Sizes in check: and shape: expressions.
+inline int64_t dim(const Tensor& t) { return t.dim(); }
+inline int64_t size(const Tensor& t, int64_t d) { return t.size(d); }
+inline int64_t numel(const Tensor& t) { return t.numel(); }
+inline ScalarType dtype(const Tensor& t) { return t.dtype(); }
+inline IntList sizes(const Tensor& t) { return t.sizes(); }
+inline bool is_floating_point(const Tensor& t) { return is_floating(t.dtype()); }
+inline bool is_complex(const Tensor& t) { return is_complex(t.dtype()); }
+inline bool is_differentiable(const Tensor& t) { return is_floating(t.dtype()) || is_complex(t.dtype()); }
+inline bool is_integral(const Tensor& t) { return is_integral(t.dtype(), true); }
+inline bool is_index(const Tensor& t) { return t.dtype() == ScalarType::Int64 || t.dtype() == ScalarType::Int32; }
+inline bool is_bool(const Tensor& t) { return t.dtype() == ScalarType::Bool; }
+
+}  // namespace lamina

@@ -1,0 +1,1 @@
+"""One module per output. Each takes the operators and returns files by path."""
