@@ -1,0 +1,123 @@
+// Methods that change type or device by name, and repr.
+#include "lamina/border/tensor_object.h"
+
+namespace lamina::border {
+
+namespace {
+
+FastMethod to_method() {
+  static const FastMethod method = generated_method("to");
+  return method;
+}
+
+template <ScalarType type>
+PyObject* to_type(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
+  LAMINA_BORDER_BEGIN
+  static constexpr Param kParams[] = {{"input", P::Tensor},
+                                      {"memory_format", P::MemoryFormat, kDefault | kNone}};
+  static constexpr Signature kSignatures[] = {
+      make_signature(kParams, "Tensor input, torch.memory_format memory_format = torch.preserve_format")};
+  static constinit Parser parser("to", kSignatures);
+  if (nargs == 0 && !names && unwrap(self).dtype() == type) return Py_NewRef(self);
+  const ParsedArgs r(parser, self, args, nargs, names);
+  if (r.has(1)) {
+    Ref keywords = owned(Py_BuildValue("(s)", "memory_format"));
+    PyObject* list[] = {dtype_object(type), r.object(1)};
+    return to_method()(self, list, 1, keywords.get());
+  }
+  return call_method(to_method(), self, dtype_object(type)).leak();
+  LAMINA_BORDER_END
+}
+
+PyObject* cpu(PyObject* self, PyObject*) {
+  LAMINA_BORDER_BEGIN
+  if (unwrap(self).device().is_cpu()) return Py_NewRef(self);
+  Ref device = owned(wrap(kCpu));
+  return call_method(to_method(), self, device.get()).leak();
+  LAMINA_BORDER_END
+}
+PyObject* cuda(PyObject* self, PyObject*) {
+  LAMINA_BORDER_BEGIN
+  Ref device = owned(wrap(Device{DeviceType::CUDA, -1}));
+  return call_method(to_method(), self, device.get()).leak();
+  LAMINA_BORDER_END
+}
+PyObject* type_as(PyObject* self, PyObject* other) {
+  LAMINA_BORDER_BEGIN
+  if (!is_tensor(other)) raise_type("type_as(): argument 'other' (position 1) must be Tensor");
+  return call_method(to_method(), self, dtype_object(unwrap(other).dtype())).leak();
+  LAMINA_BORDER_END
+}
+
+// lamina.Tensor.make_subclass(cls, tensor): the tensor's values as an object of a subclass.
+PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
+  LAMINA_BORDER_BEGIN
+  static const char* names[] = {"cls", "data", "require_grad", nullptr};
+  PyObject *cls, *data;
+  int require_grad = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|p:_make_subclass", const_cast<char**>(names),
+                                   &PyType_Type, &cls, &data, &require_grad))
+    return nullptr;
+  if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type))
+    raise_type("_make_subclass: cls must be a subclass of Tensor");
+  if (!is_tensor(data)) raise_type("_make_subclass: data must be a Tensor");
+  Ref detached = call_method(generated_method("detach"), data);
+  const Tensor value = unwrap(detached.get());
+  // The fresh object gives way to the one of the subclass.
+  value.impl()->set_pyobject(nullptr, false);
+  Ref self = owned(wrap_as(reinterpret_cast<PyTypeObject*>(cls), value));
+  if (require_grad) owned(PyObject_CallMethod(self.get(), "requires_grad_", nullptr));
+  return self.leak();
+  LAMINA_BORDER_END
+}
+PyObject* as_subclass(PyObject* self, PyObject* cls) {
+  LAMINA_BORDER_BEGIN
+  if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type))
+    raise_type("as_subclass: cls must be a subclass of Tensor");
+  Ref alias = call_method(generated_method("alias"), self);
+  const Tensor value = unwrap(alias.get());
+  value.impl()->set_pyobject(nullptr, false);
+  return wrap_as(reinterpret_cast<PyTypeObject*>(cls), value);
+  LAMINA_BORDER_END
+}
+
+template <class F>
+PyCFunction fast(F* f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
+
+}  // namespace
+
+PyObject* tensor_repr(PyObject* self) {
+  LAMINA_BORDER_BEGIN
+  static PyObject* function = nullptr;
+  if (!function) {
+    Ref module = owned(PyImport_ImportModule("lamina._tensor_str"));
+    function = checked(PyObject_GetAttrString(module.get(), "tensor_repr"));
+  }
+  return PyObject_CallOneArg(function, self);
+  LAMINA_BORDER_END
+}
+
+PyMethodDef tensor_convert_methods[] = {
+    {"float", fast(to_type<ScalarType::Float32>), kFast, "To float32."},
+    {"double", fast(to_type<ScalarType::Float64>), kFast, "To float64."},
+    {"half", fast(to_type<ScalarType::Float16>), kFast, "To float16."},
+    {"bfloat16", fast(to_type<ScalarType::BFloat16>), kFast, "To bfloat16."},
+    {"cfloat", fast(to_type<ScalarType::Complex64>), kFast, "To complex64."},
+    {"cdouble", fast(to_type<ScalarType::Complex128>), kFast, "To complex128."},
+    {"long", fast(to_type<ScalarType::Int64>), kFast, "To int64."},
+    {"int", fast(to_type<ScalarType::Int32>), kFast, "To int32."},
+    {"short", fast(to_type<ScalarType::Int16>), kFast, "To int16."},
+    {"char", fast(to_type<ScalarType::Int8>), kFast, "To int8."},
+    {"byte", fast(to_type<ScalarType::UInt8>), kFast, "To uint8."},
+    {"bool", fast(to_type<ScalarType::Bool>), kFast, "To bool."},
+    {"cpu", cpu, METH_NOARGS, "To the CPU."},
+    {"cuda", cuda, METH_NOARGS, "To a GPU."},
+    {"type_as", type_as, METH_O, "To the type of another tensor."},
+    {"as_subclass", as_subclass, METH_O, "The same tensor as an object of a subclass."},
+    {"_make_subclass", fast(make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
+    {}};
+
+}  // namespace lamina::border

@@ -1,0 +1,72 @@
+"""Functions of the top module that are written in Python."""
+
+from lamina import _C
+
+
+def broadcast_shapes(*shapes):
+    """The shape that all of the shapes broadcast to."""
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    dims = max((len(s) for s in sizes), default=0)
+    result = [1] * dims
+    for s in sizes:
+        for i in range(-len(s), 0):
+            if s[i] < 0:
+                raise RuntimeError(f"broadcast_shapes: a negative size; got {s}")
+            if s[i] != 1 and result[i] not in (1, s[i]):
+                raise RuntimeError(
+                    "Shape mismatch: objects cannot be broadcast to a single shape; got "
+                    + ", ".join(map(str, sizes))
+                )
+            if s[i] != 1:
+                result[i] = s[i]
+    return _C.Size(result)
+
+
+def broadcast_tensors(*tensors):
+    """The tensors as views of one common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    shape = broadcast_shapes(*(t.shape for t in tensors))
+    return tuple(t.expand(shape) for t in tensors)
+
+
+def meshgrid(*tensors, indexing="ij"):
+    """Coordinates of a grid, one tensor an axis."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f"meshgrid: indexing must be 'xy' or 'ij'; got {indexing!r}")
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    axes = list(tensors)
+    if indexing == "xy" and len(axes) > 1:
+        axes[0], axes[1] = axes[1], axes[0]
+    n = len(axes)
+    shape = [t.numel() for t in axes]
+    grids = [t.reshape([-1 if k == i else 1 for k in range(n)]).expand(shape) for i, t in enumerate(axes)]
+    if indexing == "xy" and n > 1:
+        grids = [g.transpose(0, 1) for g in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def cartesian_prod(*tensors):
+    """All combinations of the elements of vectors, one a row."""
+    if len(tensors) == 1:
+        return tensors[0]
+    return _C.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
+
+
+def block_diag(*tensors):
+    """A matrix with the given matrices along its diagonal."""
+    blocks = [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors]
+    dtype = blocks[0].dtype if blocks else _C.get_default_dtype()
+    for b in blocks[1:]:
+        dtype = _C.promote_types(dtype, b.dtype)
+    rows, columns = sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)
+    result = _C.zeros(rows if blocks else 1, columns, dtype=dtype)
+    row = column = 0
+    for b in blocks:
+        result[row : row + b.shape[0], column : column + b.shape[1]] = b
+        row, column = row + b.shape[0], column + b.shape[1]
+    return result

@@ -1,0 +1,5 @@
+"""Building blocks of networks."""
+
+from lamina.nn import functional
+
+__all__ = ["functional"]
