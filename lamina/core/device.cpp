@@ -42,8 +42,6 @@ Device parse_device(std::string_view text) {
                                 text));
 }
 
-namespace detail {
 void append(std::string& out, Device device) { out += to_string(device); }
-}  // namespace detail
 
 }  // namespace lamina

@@ -57,8 +57,9 @@ void append(std::string& out, T v) {
 // Concatenates its arguments; sizes print as [2, 3].
 template <class... Args>
 std::string str(const Args&... args) {
+  using detail::append;  // types of ours bring their own, beside the type
   std::string out;
-  (detail::append(out, args), ...);
+  (append(out, args), ...);
   return out;
 }
 

@@ -7,16 +7,9 @@
 
 namespace lamina {
 
-namespace detail {
 void append(std::string& out, const Tensor& t) {
-  if (!t.defined()) {
-    out += "undefined tensor";
-    return;
-  }
-  append(out, t.dtype());
-  append(out, std::span<const int64_t>(t.sizes()));
+  out += t.defined() ? str(t.dtype(), t.sizes()) : "undefined tensor";
 }
-}  // namespace detail
 
 namespace {
 

@@ -70,9 +70,7 @@ class Tensor {
 
 using TensorList = ListView<Tensor>;
 
-namespace detail {
 void append(std::string& out, const Tensor& t);  // float32[2, 3]
-}
 
 // Whether two tensors can have bytes in common; `Maybe` where deciding would cost more than it is worth.
 enum class Overlap : uint8_t { No, Yes, Maybe };

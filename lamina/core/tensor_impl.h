@@ -96,6 +96,10 @@ class TensorImpl {
   bool is_inference() const { return inference_; }
   void set_inference(bool v) { inference_ = v; }
 
+  // Made by a view operator: writes to it change another tensor too.
+  bool is_view() const { return view_; }
+  void set_view(bool v) { view_ = v; }
+
   // The Python object of this tensor, if it has one. While `owns_pyobject`, the reference is ours: Python
   // had dropped its last one while C++ still held the tensor.
   void* pyobject() const { return pyobject_; }
@@ -127,6 +131,7 @@ class TensorImpl {
   bool inference_ : 1 = false;
   bool owns_pyobject_ : 1 = false;
   bool in_block_ : 1 = false;
+  bool view_ : 1 = false;
   uint8_t ndim_ = 1;
   KeySet keys_;
   Storage* storage_;
