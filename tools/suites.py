@@ -1,6 +1,7 @@
 """./run test and ./run docs."""
 
 import argparse
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -100,7 +101,7 @@ def docs(options: argparse.Namespace) -> int:
     python = install.ensure_installed()
     environment.ensure_packages(python, "test")
     pages = ROOT / "build" / "docs"
-    execute([python, "-m", "opgen", "--docs", pages])
+    shutil.copytree(BUILD / "gen" / "docs", pages, dirs_exist_ok=True)
     say(f"Operator pages are in {pages.relative_to(ROOT)}")
     tests = ROOT / "tests" / "test_docs.py"
     if tests.exists():
