@@ -31,8 +31,8 @@ using ConvertLoop = void (*)(void* out, const void* in, int64_t n);
 using MoveLoop = void (*)(void* out, int64_t out_row, int64_t out_col, const void* in, int64_t in_row,
                           int64_t in_col, int64_t rows, int64_t cols);
 
-// Folds a block of n adjacent values into one: part = fold over x. n <= kLeaf.
-using FoldLeaf = void (*)(void* part, const void* x, int64_t n);
+// Folds n adjacent values, leaf by leaf: parts[i] = fold over x[i * kLeaf, min((i + 1) * kLeaf, n)).
+using FoldLeaf = void (*)(void* parts, const void* x, int64_t n);
 // Column by column: parts[j] = fold over r of x[r * stride + j], r < rows; rows >= 1.
 using FoldAcross = void (*)(void* parts, const void* x, int64_t stride, int64_t rows, int64_t n);
 
@@ -57,7 +57,8 @@ struct Level {
   MoveLoop move[5] = {};                           // items of 1, 2, 4, 8, 16 bytes
   FoldLeaf fold_leaf[kNumFolds][detail::kTypeSlots] = {};
   FoldAcross fold_across[kNumFolds][detail::kTypeSlots] = {};
-  FoldLeaf find[2][detail::kTypeSlots] = {};  // part: int64 first position of the largest [0] or smallest [1], or of a NaN
+  // *position = first place of the largest [0] or smallest [1] element or of a NaN; n <= kLeaf.
+  void (*find[2][detail::kTypeSlots])(void* position, const void* x, int64_t n) = {};
   RowKernels rows[detail::kTypeSlots] = {};
 
   void put(Op op, int slot, DirectLoop loop) { loops[static_cast<int>(op) * detail::kTypeSlots + slot] = loop; }

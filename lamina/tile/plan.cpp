@@ -99,7 +99,9 @@ void Plan::cut(int64_t block) {
     rows = std::min(size1, block / cols);
     rows = std::min(rows, std::max<int64_t>(side, block / cols));
   } else if (size[0] >= block) {
-    cols = block;
+    // Equal blocks rather than full ones and a rest.
+    const int64_t count = (size[0] + block - 1) / block;
+    cols = std::min(block, ((size[0] + count - 1) / count + 15) / 16 * 16);
     rows = 1;
   } else {
     cols = size[0];

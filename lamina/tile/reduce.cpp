@@ -315,6 +315,53 @@ void Reduction::merge(Partial& a, const Partial& b) const {
   }
 }
 
+// The tree of tree() without the walk: all leaves in one call, then pairs of pairs.
+void Reduction::fold_adjacent(char* value, const char* x, int64_t n) const {
+  const FoldLeaf fold_leaf = level.fold_leaf[static_cast<int>(fold)][slot];
+  if (n <= kLeaf) return fold_leaf(value, x, n);
+  alignas(64) char values[kReduceChunk / kLeaf * 16];
+  fold_leaf(values, x, n);
+  const FoldAcross across = level.fold_across[static_cast<int>(merge_fold)][slot];
+  const int64_t leaves = (n + kLeaf - 1) / kLeaf;
+  for (int64_t width = 1; width < leaves; width *= 2)
+    for (int64_t i = 0; i + width < leaves; i += 2 * width)
+      across(values + i * item, values + i * item, width, 2, 1);
+  std::memcpy(value, values, static_cast<size_t>(item));
+}
+
+void Reduction::run_rows() {
+  constexpr int64_t kBatch = 64;
+  const int64_t n = reduced.count;
+  const int64_t batch = std::clamp<int64_t>(kParallelGrain / n, 1, kBatch);
+  const int64_t per_row = (kept.size[0] + batch - 1) / batch;
+  const int64_t work = batch * n;
+  queue::parallel_for(0, kept.count / kept.size[0] * per_row, std::max<int64_t>(1, kParallelGrain / work),
+                      [&](int64_t b, int64_t e) {
+                        alignas(64) char values[kBatch * 16];
+                        for (int64_t task = b; task < e; ++task) {
+                          const int64_t start = task % per_row * batch;
+                          const int64_t first = task / per_row * kept.size[0] + start;
+                          const int64_t count = std::min(batch, kept.size[0] - start);
+                          const char* x = place(first).in;
+                          for (int64_t i = 0; i < count; ++i)
+                            fold_adjacent(values + i * item, x + i * kept.in[0], n);
+                          write(values, first, count);
+                        }
+                      });
+}
+
+void Reduction::write(const char* values, int64_t first, int64_t count) const {
+  Place p = place(first);
+  if (kept.out[0] == int64_t(item_size(call.out.dtype)) && call.kind != Reduce::mean && call.kind != Reduce::norm2)
+    return convert(p.out, call.out.dtype, values, type, count);
+  Partial part{};
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(part.value, values + i * item, static_cast<size_t>(item));
+    finish(part, p);
+    p.out += kept.out[0];
+  }
+}
+
 void Reduction::tree(Partial* parts, const char* in, int64_t begin, int64_t n, int64_t group, char* raw,
                      char* to) const {
   if (n <= kLeaf) {
@@ -323,6 +370,8 @@ void Reduction::tree(Partial* parts, const char* in, int64_t begin, int64_t n, i
     for (int64_t g = 0; g < group; ++g) leaf(parts[g], x + g * row_stride, begin, n);
     return;
   }
+  if (group == 1 && adjacent_rows())
+    return fold_adjacent(reinterpret_cast<char*>(parts[0].value), in + begin * in_item, n);
   const int64_t half = split_point(n, kLeaf);
   tree(parts, in, begin, half, group, raw, to);
   Partial second[kMaxGroup];
@@ -376,6 +425,7 @@ void Reduction::finish(const Partial& part, const Place& p) const {
 }
 
 void Reduction::run_groups() {
+  if (adjacent_rows() && reduced.count <= kReduceChunk) return run_rows();
   const bool adjacent = reduced.in[0] == in_item;
   const bool gathers = !adjacent && kept.in[0] == in_item && kept.size[0] > 1;
   const int64_t widest = std::max(item, in_item);
@@ -475,18 +525,6 @@ void Reduction::run_across() {
   for (int64_t rows = kRowsPerFold; rows < std::min(chunk_rows, reduced.count); rows *= 2) ++levels;
   std::unique_ptr<char[]> partials;
   if (chunks > 1) partials = std::make_unique_for_overwrite<char[]>(static_cast<size_t>(chunks * kept.count * item));
-  const auto write = [&](const char* values, int64_t first, int64_t count) {
-    Place p = place(first);
-    if (kept.out[0] == int64_t(item_size(call.out.dtype)) && call.kind != Reduce::mean &&
-        call.kind != Reduce::norm2)
-      return convert(p.out, call.out.dtype, values, type, count);
-    Partial part{};
-    for (int64_t i = 0; i < count; ++i) {
-      std::memcpy(part.value, values + i * item, static_cast<size_t>(item));
-      finish(part, p);
-      p.out += kept.out[0];
-    }
-  };
   const int64_t work = cols * std::min(chunk_rows, reduced.count);
   queue::parallel_for(
       0, outer * tiles * chunks, std::max<int64_t>(1, kParallelGrain / work), [&](int64_t b, int64_t e) {

@@ -49,6 +49,7 @@ struct Reduction {
   void run_empty();
   void run_across();
   void run_groups();
+  void run_rows();
 
   struct Place {
     char* in;
@@ -56,10 +57,18 @@ struct Reduction {
     char* index;
   };
   Place place(int64_t k) const;  // of the k-th kept element
-  bool plain() const { return call.input.dtype == type && !call.map && call.kind != Reduce::nansum; }
+  bool plain() const {
+    return call.input.dtype == type && !call.map && call.kind != Reduce::nansum && call.kind != Reduce::count_nonzero;
+  }
   void map_block(char* data, int64_t n) const;
   // Converts `n` gathered elements in place of `raw` to the work type at `to` and applies the map.
   void finish_load(char* to, const char* raw, int64_t n) const;
+
+  // One output's elements [begin, begin + n) are adjacent, of the work type, and need no map.
+  bool adjacent_rows() const {
+    return mode == Mode::Fold && plain() && reduced.n == 1 && reduced.in[0] == in_item;
+  }
+  void fold_adjacent(char* value, const char* x, int64_t n) const;
 
   // Per output: leaves of adjacent elements.
   const char* load_leaf(const char* in, int64_t begin, int64_t n, int64_t group, char* raw, char* to,
@@ -68,6 +77,8 @@ struct Reduction {
   void merge(Partial& a, const Partial& b) const;
   void tree(Partial* parts, const char* in, int64_t begin, int64_t n, int64_t group, char* raw, char* to) const;
   void finish(const Partial& part, const Place& p) const;
+  // Folds: results of `count` kept elements that follow each other in the innermost dimension.
+  void write(const char* values, int64_t first, int64_t count) const;
 
   // Across kept elements: rows folded into a row.
   void fold_rows(char* parts, const char* in, int64_t begin, int64_t rows, int64_t cols, char* spare, char* raw,

@@ -110,6 +110,12 @@ bool Machine::prepare() {
     }
     direct_out[o] = ok;
   }
+  // Nothing to keep in L1 between instructions: longer blocks.
+  bool bare = program.num_instr == 1 && num_outs == 1 && direct_out[0] && !plan.transposed &&
+              program.num_scalars + program.num_constants == 0;
+  for (int i = 0; i < num_ins; ++i) bare = bare && direct_in[i];
+  if (bare && plan.rows == 1) plan.cut(kParallelGrain / 2);
+
   int64_t at = 0;
   const int64_t full = plan.rows * plan.cols;
   for (int r = 0; r < program.num_registers; ++r) {

@@ -233,9 +233,9 @@ void scan(const ScanCall& call) {
   LAMINA_INTERNAL_CHECK(call.kind != Scan::logcumsumexp || is_floating(type));
   const Operand operands[] = {call.out, call.input, call.out_index};
   const Along along(call.ndim, call.sizes, call.dim, operands);
+  if (along.count == 0 || along.length == 0) return;
   LAMINA_INTERNAL_CHECK(sums_up || call.kind == Scan::logcumsumexp ||
                         (along.base[2] && call.out_index.dtype == ScalarType::Int64));
-  if (along.count == 0 || along.length == 0) return;
   visit(type, [&]<class T>(TypeTag<T>) {
     if constexpr (!is_small_float_type<T>) run_groups<T>(call, along, type);
   });

@@ -1,5 +1,7 @@
 // Folds of adjacent values into one, and of rows into a row. Lanes are fixed in number, so every level computes the
 // same bits.
+#include <cstring>
+
 #include "lamina/tile/loops/elementwise.h"
 
 namespace lamina::tile::LAMINA_TILE_LEVEL {
@@ -15,118 +17,190 @@ struct Limits {
 
 #define LAMINA_INLINE [[gnu::always_inline]] static inline
 
+// Folds of vectors: f on vectors of lanes, start and take by lane.
 struct Sum {
   template <class T>
-  LAMINA_INLINE T start() { return T{}; }
-  template <class T>
-  LAMINA_INLINE T take(T x) { return x; }
-  template <class T>
-  LAMINA_INLINE T f(T a, T b) {
-    if constexpr (is_cx<T>) return {a.re + b.re, a.im + b.im};
-    else if constexpr (is_float<T>) return a + b;
-    else return T(Wide<T>(a) + Wide<T>(b));
-  }
+  LAMINA_INLINE T start() { return T(0); }
+  template <class V>
+  LAMINA_INLINE V take(V x) { return x; }
+  template <class V>
+  LAMINA_INLINE V f(V a, V b) { return a + b; }
 };
 struct SumSquares : Sum {
-  template <class T>
-  LAMINA_INLINE T take(T x) { return x * x; }
+  template <class V>
+  LAMINA_INLINE V take(V x) { return x * x; }
 };
-struct Prod {
-  template <class T>
-  LAMINA_INLINE T start() {
-    if constexpr (is_cx<T>) return {1, 0};
-    else return T(1);
-  }
-  template <class T>
-  LAMINA_INLINE T take(T x) { return x; }
-  template <class T>
-  LAMINA_INLINE T f(T a, T b) {
-    if constexpr (is_cx<T>) return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-    else if constexpr (is_float<T>) return a * b;
-    else return T(Wide<T>(a) * Wide<T>(b));
-  }
-};
-struct Max {
-  template <class T>
-  LAMINA_INLINE T start() { return Limits<T>::lowest; }
-  template <class T>
-  LAMINA_INLINE T take(T x) { return x; }
-  template <class T>
-  LAMINA_INLINE T f(T a, T b) {
-    const T larger = a < b ? b : a;
-    if constexpr (is_float<T>) return is_nan(b) ? b : larger;  // a < b is false for a NaN a
-    else return larger;
-  }
-};
-struct Min {
-  template <class T>
-  LAMINA_INLINE T start() { return Limits<T>::highest; }
-  template <class T>
-  LAMINA_INLINE T take(T x) { return x; }
-  template <class T>
-  LAMINA_INLINE T f(T a, T b) {
-    const T smaller = b < a ? b : a;
-    if constexpr (is_float<T>) return is_nan(b) ? b : smaller;
-    else return smaller;
-  }
-};
-struct Any {
-  template <class T>
-  LAMINA_INLINE T start() { return T(0); }
-  template <class T>
-  LAMINA_INLINE T take(T x) { return T(x != 0); }
-  template <class T>
-  LAMINA_INLINE T f(T a, T b) { return T(a | b); }
-};
-struct All {
+struct Prod : Sum {
   template <class T>
   LAMINA_INLINE T start() { return T(1); }
+  template <class V>
+  LAMINA_INLINE V f(V a, V b) { return a * b; }
+};
+// a < b is false for a NaN a, which so stays.
+struct Max : Sum {
   template <class T>
-  LAMINA_INLINE T take(T x) { return T(x != 0); }
+  LAMINA_INLINE T start() { return Limits<T>::lowest; }
+  template <class V>
+  LAMINA_INLINE V f(V a, V b) {
+    const V larger = a < b ? b : a;
+    return b != b ? b : larger;
+  }
+};
+struct Min : Sum {
   template <class T>
-  LAMINA_INLINE T f(T a, T b) { return T(a & b); }
+  LAMINA_INLINE T start() { return Limits<T>::highest; }
+  template <class V>
+  LAMINA_INLINE V f(V a, V b) {
+    const V smaller = b < a ? b : a;
+    return b != b ? b : smaller;
+  }
+};
+// Of bytes that are zero or one.
+struct Any : Sum {
+  template <class V>
+  LAMINA_INLINE V f(V a, V b) { return a | b; }
+};
+struct All : Sum {
+  template <class T>
+  LAMINA_INLINE T start() { return T(1); }
+  template <class V>
+  LAMINA_INLINE V f(V a, V b) { return a & b; }
+};
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+template <class T>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(kVectorBytes)));
 };
 
 // 128 bytes of lanes hide the latency of an addition on every level.
 template <class T>
 inline constexpr int kFoldLanes = 128 / int(sizeof(T));
+constexpr int kRegisters = 128 / kVectorBytes;
 
-template <class F, class T>
-void fold_leaf(void* part, const void* in, int64_t n) {
+// kParts adjacent numbers make up an element: two for the sum of complex values.
+template <class F, class T, int kParts = 1>
+[[gnu::always_inline]] inline void fold_one_leaf(void* part, const T* x, int64_t n) {
+  using V = typename VectorOf<T>::type;
   constexpr int L = kFoldLanes<T>;
-  auto* x = static_cast<const T*>(in);
-  T lane[L];
-  for (int j = 0; j < L; ++j) lane[j] = F::template start<T>();
+  constexpr int W = kVectorBytes / int(sizeof(T));
+  n *= kParts;
+  V acc[kRegisters];
+  for (V& v : acc) v = F::template start<T>() - V{};
   int64_t i = 0;
   for (; i + L <= n; i += L) {
-#pragma GCC unroll 128
-    for (int j = 0; j < L; ++j) lane[j] = F::f(lane[j], F::take(x[i + j]));
+#pragma GCC unroll 8
+    for (int u = 0; u < kRegisters; ++u) {
+      V v;
+      __builtin_memcpy(&v, x + i + u * W, sizeof v);
+      acc[u] = F::f(acc[u], F::take(v));
+    }
   }
-  for (int j = 0; i < n; ++i, ++j) lane[j] = F::f(lane[j], F::take(x[i]));
-  for (int half = L / 2; half >= 1; half /= 2)
-    for (int j = 0; j < half; ++j) lane[j] = F::f(lane[j], lane[j + half]);
-  *static_cast<T*>(part) = lane[0];
+  if (i < n) {
+    // The rest, padded with the neutral element.
+    alignas(64) T rest[L];
+    for (int j = 0; j < L; ++j) rest[j] = F::template start<T>();
+    std::memcpy(rest, x + i, static_cast<size_t>(n - i) * sizeof(T));
+#pragma GCC unroll 8
+    for (int u = 0; u < kRegisters; ++u) {
+      V v;
+      __builtin_memcpy(&v, rest + u * W, sizeof v);
+      acc[u] = F::f(acc[u], F::take(v));
+    }
+  }
+  // Halves are folded onto each other, registers first, then lanes.
+#pragma GCC unroll 4
+  for (int half = kRegisters / 2; half >= 1; half /= 2)
+#pragma GCC unroll 4
+    for (int u = 0; u < half; ++u) acc[u] = F::f(acc[u], acc[u + half]);
+  alignas(64) T lane[W];
+  __builtin_memcpy(lane, acc, sizeof lane);
+#pragma GCC unroll 8
+  for (int half = W / 2; half >= kParts; half /= 2)
+    for (int j = 0; j < half; ++j) lane[j] = T(F::f(lane[j], lane[j + half]));
+  for (int j = 0; j < kParts; ++j) static_cast<T*>(part)[j] = lane[j];
 }
 
-template <class F, class T>
-void fold_across(void* parts, const void* in, int64_t stride, int64_t rows, int64_t n) {
-  constexpr int L = kFoldLanes<T>;
+template <class F, class T, int kParts = 1>
+void fold_leaf(void* parts, const void* in, int64_t n) {
   auto* x = static_cast<const T*>(in);
   auto* p = static_cast<T*>(parts);
+  for (; n > kLeaf; n -= kLeaf, x += kLeaf * kParts, p += kParts) fold_one_leaf<F, T, kParts>(p, x, kLeaf);
+  fold_one_leaf<F, T, kParts>(p, x, n);
+}
+
+template <class F, class T, int kParts = 1>
+void fold_across(void* parts, const void* in, int64_t stride, int64_t rows, int64_t n) {
+  using V = typename VectorOf<T>::type;
+  constexpr int L = kFoldLanes<T>;
+  constexpr int W = kVectorBytes / int(sizeof(T));
+  auto* x = static_cast<const T*>(in);
+  auto* p = static_cast<T*>(parts);
+  n *= kParts;
+  stride *= kParts;
   int64_t j = 0;
   for (; j + L <= n; j += L) {
-    T lane[L];
-    for (int k = 0; k < L; ++k) lane[k] = F::take(x[j + k]);
+    V acc[kRegisters];
+#pragma GCC unroll 8
+    for (int u = 0; u < kRegisters; ++u) {
+      __builtin_memcpy(&acc[u], x + j + u * W, sizeof(V));
+      acc[u] = F::take(acc[u]);
+    }
     for (int64_t r = 1; r < rows; ++r) {
       const T* row = x + r * stride + j;
-#pragma GCC unroll 128
-      for (int k = 0; k < L; ++k) lane[k] = F::f(lane[k], F::take(row[k]));
+#pragma GCC unroll 8
+      for (int u = 0; u < kRegisters; ++u) {
+        V v;
+        __builtin_memcpy(&v, row + u * W, sizeof v);
+        acc[u] = F::f(acc[u], F::take(v));
+      }
     }
-    for (int k = 0; k < L; ++k) p[j + k] = lane[k];
+    __builtin_memcpy(p + j, acc, sizeof acc);
   }
   for (; j < n; ++j) {
-    T acc = F::take(x[j]);
-    for (int64_t r = 1; r < rows; ++r) acc = F::f(acc, F::take(x[r * stride + j]));
+    T acc = T(F::take(x[j]));
+    for (int64_t r = 1; r < rows; ++r) acc = T(F::f(acc, T(F::take(x[r * stride + j]))));
+    p[j] = acc;
+  }
+}
+
+template <class R>
+[[gnu::always_inline]] inline Cx<R> times(Cx<R> a, Cx<R> b) {
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+template <class R>
+[[gnu::always_inline]] inline void product_one_leaf(void* part, const Cx<R>* x, int64_t n) {
+  constexpr int L = 8;
+  Cx<R> lane[L];
+  for (auto& l : lane) l = {1, 0};
+  int64_t i = 0;
+  for (; i + L <= n; i += L)
+    for (int j = 0; j < L; ++j) lane[j] = times(lane[j], x[i + j]);
+  for (int j = 0; i < n; ++i, ++j) lane[j] = times(lane[j], x[i]);
+  for (int half = L / 2; half >= 1; half /= 2)
+    for (int j = 0; j < half; ++j) lane[j] = times(lane[j], lane[j + half]);
+  *static_cast<Cx<R>*>(part) = lane[0];
+}
+template <class R>
+void product_leaf(void* parts, const void* in, int64_t n) {
+  auto* x = static_cast<const Cx<R>*>(in);
+  auto* p = static_cast<Cx<R>*>(parts);
+  for (; n > kLeaf; n -= kLeaf, x += kLeaf, ++p) product_one_leaf(p, x, kLeaf);
+  product_one_leaf(p, x, n);
+}
+template <class R>
+void product_across(void* parts, const void* in, int64_t stride, int64_t rows, int64_t n) {
+  auto* x = static_cast<const Cx<R>*>(in);
+  auto* p = static_cast<Cx<R>*>(parts);
+  for (int64_t j = 0; j < n; ++j) {
+    Cx<R> acc = x[j];
+    for (int64_t r = 1; r < rows; ++r) acc = times(acc, x[r * stride + j]);
     p[j] = acc;
   }
 }
@@ -150,10 +224,10 @@ void find(void* part, const void* in, int64_t n) {
   *static_cast<int64_t*>(part) = i < n ? i : 0;
 }
 
-template <class F, class T>
-void put(Level& l, Fold fold) {
-  l.fold_leaf[static_cast<int>(fold)][slot_of<T>] = fold_leaf<F, T>;
-  l.fold_across[static_cast<int>(fold)][slot_of<T>] = fold_across<F, T>;
+template <class F, class T, int kParts = 1>
+void put(Level& l, Fold fold, int slot = slot_of<T>) {
+  l.fold_leaf[static_cast<int>(fold)][slot] = fold_leaf<F, T, kParts>;
+  l.fold_across[static_cast<int>(fold)][slot] = fold_across<F, T, kParts>;
 }
 template <class T>
 void put_order(Level& l) {
@@ -162,10 +236,12 @@ void put_order(Level& l) {
   l.find[0][slot_of<T>] = find<Max, T>;
   l.find[1][slot_of<T>] = find<Min, T>;
 }
-template <class T>
-void put_sums(Level& l) {
-  put<Sum, T>(l, Fold::sum);
-  put<Prod, T>(l, Fold::prod);
+template <class R>
+void put_complex(Level& l) {
+  constexpr int s = slot_of<Cx<R>>;
+  put<Sum, R, 2>(l, Fold::sum, s);
+  l.fold_leaf[static_cast<int>(Fold::prod)][s] = product_leaf<R>;
+  l.fold_across[static_cast<int>(Fold::prod)][s] = product_across<R>;
 }
 
 }  // namespace
@@ -181,11 +257,14 @@ void fill_folds(Level& l) {
   put_order<int64_t>(l);
   put_order<float>(l);
   put_order<double>(l);
-  put_sums<int64_t>(l);
-  put_sums<float>(l);
-  put_sums<double>(l);
-  put_sums<Cx<float>>(l);
-  put_sums<Cx<double>>(l);
+  put<Sum, uint64_t>(l, Fold::sum, slot_of<int64_t>);  // wraps
+  put<Prod, uint64_t>(l, Fold::prod, slot_of<int64_t>);
+  put<Sum, float>(l, Fold::sum);
+  put<Prod, float>(l, Fold::prod);
+  put<Sum, double>(l, Fold::sum);
+  put<Prod, double>(l, Fold::prod);
+  put_complex<float>(l);
+  put_complex<double>(l);
   put<SumSquares, float>(l, Fold::sum_squares);
   put<SumSquares, double>(l, Fold::sum_squares);
   put<Any, uint8_t>(l, Fold::any);
