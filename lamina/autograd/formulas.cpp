@@ -10,9 +10,9 @@ Tensor fit_dtype(const Tensor& grad, ScalarType dtype) {
   return g.dtype() == dtype ? g : ops::_to_dtype(g, dtype);
 }
 
-std::vector<Tensor> fit_dtype(const std::vector<Tensor>& grads, ScalarType dtype) {
+std::vector<Tensor> fit_dtype(const std::vector<Tensor>& grads, const std::vector<ScalarType>& dtypes) {
   std::vector<Tensor> out;
-  for (const Tensor& g : grads) out.push_back(fit_dtype(g, dtype));
+  for (size_t i = 0; i < grads.size(); ++i) out.push_back(fit_dtype(grads[i], dtypes[i]));
   return out;
 }
 

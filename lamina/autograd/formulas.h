@@ -52,20 +52,31 @@ inline std::vector<Sizes> sizes_list(TensorList list) {
   return out;
 }
 
+inline std::vector<ScalarType> dtype_list(TensorList list) {
+  std::vector<ScalarType> out;
+  for (const Tensor& t : list) out.push_back(t.dtype());
+  return out;
+}
+
 // A pointwise gradient brought back to its input: summed over what broadcasting stretched, the real part for a real
 // input, in the input's type.
 Tensor fit(const Tensor& grad, IntList sizes, ScalarType dtype);
 // The same without sizes: for formulas whose result has the input's sizes already.
 Tensor fit_dtype(const Tensor& grad, ScalarType dtype);
-std::vector<Tensor> fit_dtype(const std::vector<Tensor>& grads, ScalarType dtype);
+std::vector<Tensor> fit_dtype(const std::vector<Tensor>& grads, const std::vector<ScalarType>& dtypes);
 
 Scalar conj(const Scalar& s);
 Tensor conj(const Tensor& t);  // t itself where it is real
 // Zero where the cotangent is exactly zero: what a mask cut off stays cut off.
 inline Tensor mul_zero(const Tensor& grad, const Tensor& x) { return ops::_mul_zero(grad, x); }
-inline Tensor mul_zero(const Tensor& grad, const Scalar& x) { return ops::mul(grad, x); }
+inline Tensor mul_zero(const Tensor& grad, const Scalar& x) { return x.equals(1) ? grad : ops::mul(grad, x); }
 inline Tensor div_zero(const Tensor& grad, const Tensor& x) { return ops::_div_zero(grad, x); }
 inline Tensor div_zero(const Tensor& grad, const Scalar& x) { return ops::div(grad, x); }
+
+// A formula may name one dimension where a list is meant.
+inline std::optional<IntList> as_dims(const std::optional<Sizes>& dims) {
+  return dims ? std::optional<IntList>(*dims) : std::nullopt;
+}
 
 // A reduced gradient spread over the dimensions that were reduced: sizes are those of the input.
 Tensor spread(const Tensor& grad, IntList sizes, std::optional<IntList> dims, bool keepdim);
@@ -73,8 +84,66 @@ Tensor spread(const Tensor& grad, IntList sizes, std::optional<IntList> dims, bo
 Tensor unreduce(const Tensor& t, IntList sizes, std::optional<IntList> dims, bool keepdim);
 // Number of elements that go into one result.
 int64_t reduced_count(IntList sizes, std::optional<IntList> dims);
-// Dimensions as a list, for parameters that are one int.
-inline std::optional<IntList> one_dim(const int64_t& dim) { return IntList(&dim, 1); }
+
+Tensor scaled(const Tensor& t, const Scalar& factor);  // t itself for a factor of one
+Tensor zeros_of(const Tensor& like, IntList sizes);    // zeros of the type of `like`
+Tensor flip(const Tensor& t, int64_t dim);             // a view with a negative stride
+std::optional<Scalar> unbiased_correction(bool unbiased);
+Sizes inverse_permutation(IntList dims);
+Tensor real_of(const Tensor& grad);
+Tensor imag_of(const Tensor& grad);
+
+// --- arithmetic: derivatives of one operator, by its name ---
+Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Tensor& exponent);
+Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Scalar& exponent);
+Tensor pow_grad_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result);
+Tensor pow_grad_exponent(const Tensor& grad, const Scalar& self, const Tensor& exponent, const Tensor& result);
+Tensor split_tie(const Tensor& loses, const Tensor& equal);  // 0, one half or 1
+Tensor copysign_grad(const Tensor& self, const Tensor& result);
+Tensor logaddexp_weight(const Tensor& self, const Tensor& result);
+Tensor logaddexp2_weight(const Tensor& self, const Tensor& result);
+Tensor xlogy_weight(const Tensor& self, const Tensor& other);
+Tensor xlogy_weight(const Tensor& self, const Scalar& other);
+Tensor sgn_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
+Tensor angle_grad(const Tensor& grad, const Tensor& self);
+Tensor gelu_tanh_derivative(const Tensor& self);
+Tensor silu_derivative(const Tensor& self);
+Tensor softplus_second(const Tensor& grad_output, const Tensor& self, const Scalar& beta, const Scalar& threshold);
+
+// --- reductions ---
+using Dims = std::optional<IntList>;
+Tensor var_grad(const Tensor& grad, const Tensor& self, Dims dims, const std::optional<Scalar>& correction, bool keepdim);
+Tensor std_grad(const Tensor& grad, const Tensor& self, const Tensor& result, Dims dims,
+                const std::optional<Scalar>& correction, bool keepdim);
+Tensor prod_grad_all(const Tensor& grad, const Tensor& self, const Tensor& result);
+Tensor prod_grad_dim(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim, bool keepdim);
+Tensor tie_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntList dims, bool keepdim);
+Tensor index_grad(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& indices, bool keepdim);
+Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntList dims, bool keepdim);
+Tensor flip_cumsum(const Tensor& grad, int64_t dim);
+Tensor cumprod_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim);
+Tensor softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim);
+Tensor log_softmax_second_grad(const Tensor& grad, const Tensor& output, int64_t dim);
+Tensor log_softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim);
+
+// --- views and indexing ---
+Tensor as_strided_grad(const Tensor& grad, const Tensor& self, IntList size, IntList stride,
+                       std::optional<int64_t> storage_offset);
+Tensor unfold_grad(const Tensor& grad, IntList sizes, int64_t dimension, int64_t size, int64_t step);
+std::vector<Tensor> cat_grad(const Tensor& grad, const std::vector<Sizes>& sizes, int64_t dim);
+Tensor scatter_src_grad(const Tensor& grad, IntList src_sizes);
+Tensor masked_select_grad(const Tensor& grad, IntList sizes, const Tensor& mask);
+Tensor masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntList source_sizes);
+Tensor index_grad_put(const Tensor& grad, IntList sizes, TensorList indices);
+Tensor zero_at(const Tensor& grad, TensorList indices);
+Tensor index_put_values_grad(const Tensor& grad, TensorList indices, IntList value_sizes);
+Tensor copy_grad(const Tensor& grad, IntList src_sizes);
+
+// --- products and losses ---
+Tensor mm_grad_self(const Tensor& grad, IntList sizes, const Tensor& mat2);
+Tensor mm_grad_mat2(const Tensor& grad, const Tensor& self, IntList sizes);
+Tensor nll_loss_second(const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction,
+                       int64_t ignore_index);
 
 }  // namespace autograd::formulas
 }  // namespace lamina

@@ -202,6 +202,7 @@ Kernel fallback_for(DispatchKey key) {
   const std::lock_guard lock(detail::registration_mutex());
   const auto it = s.fallbacks.find(key);
   if (it != s.fallbacks.end() && !it->second.empty()) return it->second.back();
+  if (const BoxedKernel builtin = builtin_fallback(key)) return Kernel{nullptr, builtin, false, "lamina/composite/lazy_marks.cpp"};
   if (lets_through(key)) return Kernel{nullptr, nullptr, true, "lamina/dispatch/library.cpp"};
   return {};
 }

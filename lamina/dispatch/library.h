@@ -55,6 +55,9 @@ std::recursive_mutex& registration_mutex();
 Kernel fallback_for(DispatchKey key);
 }  // namespace detail
 
+// The boxed kernel that a key brings for every operator, or null; defined in composite/.
+BoxedKernel builtin_fallback(DispatchKey key);
+
 // Every operator of the op list, sorted by full name; generated.
 extern const Operator* const kStaticOperators[];
 extern const size_t kNumStaticOperators;

@@ -2,6 +2,7 @@
 
 #include "lamina/dispatch/operator.h"
 #include "lamina/ops/copy.h"
+#include "lamina/shape/broadcast.h"
 #include "lamina/shape/promotion.h"
 
 namespace lamina {
@@ -44,6 +45,27 @@ Tensor copy_of(const Tensor& t) {
 
 void take_window(const Tensor& self, const Tensor& view) {
   self.impl()->set_window(view.sizes(), view.strides(), view.storage_offset());
+}
+
+bool expandable1(const Tensor& t, int64_t a) { return is_expandable(t.sizes(), {a}); }
+bool expandable2(const Tensor& t, int64_t a, int64_t b) { return is_expandable(t.sizes(), {a, b}); }
+bool expandable3(const Tensor& t, int64_t a, int64_t b, int64_t c) { return is_expandable(t.sizes(), {a, b, c}); }
+
+bool scatter_value_fits(const Tensor& self, int64_t dim, const Tensor& index) {
+  const int64_t d = wrap_dim(dim, self.dim(), "scatter");
+  if (index.numel() == 0) return true;
+  if (std::max<int64_t>(index.dim(), 1) != std::max<int64_t>(self.dim(), 1)) return false;
+  for (int64_t i = 0; i < std::min(self.dim(), index.dim()); ++i)
+    if (i != d && index.sizes()[i] > self.sizes()[i]) return false;
+  return true;
+}
+bool scatter_fits(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  if (!scatter_value_fits(self, dim, index)) return false;
+  if (index.numel() == 0) return true;
+  if (std::max<int64_t>(index.dim(), 1) != std::max<int64_t>(src.dim(), 1)) return false;
+  for (int64_t i = 0; i < std::min(src.dim(), index.dim()); ++i)
+    if (index.sizes()[i] > src.sizes()[i]) return false;
+  return true;
 }
 
 }  // namespace lamina

@@ -48,4 +48,25 @@ inline bool is_integral(const Tensor& t) { return is_integral(t.dtype(), true); 
 inline bool is_index(const Tensor& t) { return t.dtype() == ScalarType::Int64 || t.dtype() == ScalarType::Int32; }
 inline bool is_bool(const Tensor& t) { return t.dtype() == ScalarType::Bool; }
 
+// --- conditions of check: ---
+inline bool integer_power_ok(const Tensor& base, const Scalar& exponent) {
+  return !lamina::is_integral(base.dtype(), true) || !exponent.is_integral() || exponent.to_int() >= 0;
+}
+template <class A, class B>
+bool integer_power_ok(const A&, const B&) {
+  return true;
+}
+inline bool both_integral(const Tensor& a, const Tensor& b) {
+  return lamina::is_integral(a.dtype(), true) && lamina::is_integral(b.dtype(), true);
+}
+inline ScalarType float16() { return ScalarType::Float16; }
+inline ScalarType float32() { return ScalarType::Float32; }
+inline ScalarType float64() { return ScalarType::Float64; }
+// Whether a tensor broadcasts to the given sizes.
+bool expandable1(const Tensor& t, int64_t a);
+bool expandable2(const Tensor& t, int64_t a, int64_t b);
+bool expandable3(const Tensor& t, int64_t a, int64_t b, int64_t c);
+bool scatter_value_fits(const Tensor& self, int64_t dim, const Tensor& index);
+bool scatter_fits(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
+
 }  // namespace lamina

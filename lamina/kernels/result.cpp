@@ -200,6 +200,15 @@ void copy_values(const Tensor& out, const Tensor& in) {
              static_cast<int>(out.dim()), out.sizes().data());
 }
 
+Scalar scalar_of(const Tensor& t) {
+  LAMINA_CHECK(t.numel() == 1, "item: a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
+  LAMINA_CHECK(!t.is_meta(), "item: Tensor.item() cannot be called on meta tensors");
+  const Scalar v = tile::load_scalar(t.data(), t.dtype());
+  if (t.keys().has(DispatchKey::Conjugate)) return std::conj(v.to_complex());
+  if (t.keys().has(DispatchKey::Negative)) return v.is_complex() ? Scalar(-v.to_complex()) : Scalar(-v.to_double());
+  return v;
+}
+
 Tensor contiguous_values(const Tensor& t) {
   if (t.is_contiguous()) return t;
   Tensor out = empty_contiguous(t.sizes(), t.dtype(), t.device());

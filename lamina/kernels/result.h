@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "lamina/core/scalar.h"
 #include "lamina/core/tensor.h"
 
 namespace lamina {
@@ -39,6 +40,8 @@ Device common_device(std::initializer_list<const Tensor*> tensors, const char* o
 
 // Copies with conversion and broadcasting, below the dispatcher (both on the CPU).
 void copy_values(const Tensor& out, const Tensor& in);
+// The one element of a tensor; raises Runtime where it has another number of them or no data.
+Scalar scalar_of(const Tensor& t);
 // A contiguous tensor with the same values: `t` itself where it is one.
 Tensor contiguous_values(const Tensor& t);
 Tensor converted(const Tensor& t, ScalarType dtype);  // t itself where it has the type

@@ -123,7 +123,8 @@ class _Node:
             text += f"  {self.kept_type(name)} {name};\n"
         for name, what in self.metadata:
             is_list = self.params[name].type.is_list
-            text += f"  {'std::vector<Sizes>' if is_list and what == 'sizes' else _META_TYPES[what]} {name}_{what}{{}};\n"
+            kind = f"std::vector<{_META_TYPES[what]}>" if is_list else _META_TYPES[what]
+            text += f"  {kind} {name}_{what}{{}};\n"
         lists = [p for p in differentiable_inputs(op) if p.type.is_list]
         text += f'  const char* name() const override {{ return "{op.gradients.node}"; }}\n'
         text += "  void release_saved() override {\n    Node::release_saved();\n"
@@ -211,7 +212,7 @@ def _kernel(op: Operator, f: Function) -> str:
         text += f"  node->{name} = {node.kept_fill(name)};\n"
     for name, what in node.metadata:
         if node.params[name].type.is_list:
-            source = f"formulas::sizes_list({name})" if what == "sizes" else f"{name}.empty() ? ScalarType::Float32 : {name}[0].dtype()"
+            source = f"formulas::{what}_list({name})"
         else:
             source = _META_FROM[what].format(name)
             if node.params[name].type.optional:

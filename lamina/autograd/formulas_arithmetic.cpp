@@ -1,0 +1,101 @@
+// Derivatives of pointwise operators that need more than one expression.
+#include <numbers>
+
+#include "lamina/autograd/formulas.h"
+
+namespace lamina::autograd::formulas {
+
+using namespace ops;  // NOLINT: formulas are written in public operators
+
+Tensor scaled(const Tensor& t, const Scalar& factor) { return factor.equals(1) ? t : ops::mul(t, factor); }
+
+Tensor real_of(const Tensor& grad) { return ops::real(grad); }
+Tensor imag_of(const Tensor& grad) { return grad.is_complex() ? ops::imag(grad) : ops::zeros_like(grad); }
+
+Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
+  if (exponent.equals(0)) return ops::zeros_like(grad);
+  if (exponent.equals(1)) return grad;
+  return mul_zero(grad, conj(exponent * ops::pow(self, exponent - Scalar(1))));
+}
+
+Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Tensor& exponent) {
+  // x ** 0 is 1 everywhere, also at 0 where the formula has 0 * inf.
+  const Tensor slope = exponent * ops::pow(self, exponent - Scalar(1));
+  return mul_zero(grad, conj(ops::where(exponent == Scalar(0), Scalar(0), slope)));
+}
+
+namespace {
+Tensor exponent_slope(const Tensor& zero_base, const Tensor& log_base, const Tensor& exponent, const Tensor& result) {
+  // 0 ** y is flat for y >= 0.
+  const Tensor flat = exponent.is_complex() ? ops::logical_and(zero_base, ops::ge(ops::real(exponent), Scalar(0)))
+                                            : ops::logical_and(zero_base, exponent >= Scalar(0));
+  return ops::where(flat, Scalar(0), result * log_base);
+}
+}  // namespace
+
+Tensor pow_grad_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result) {
+  return mul_zero(grad, conj(exponent_slope(self == Scalar(0), ops::log(self), exponent, result)));
+}
+Tensor pow_grad_exponent(const Tensor& grad, const Scalar& self, const Tensor& exponent, const Tensor& result) {
+  // The base in the type of the result; a negative real base has no real logarithm.
+  const Tensor base = ops::full({}, self, result.dtype(), std::nullopt, result.device());
+  return pow_grad_exponent(grad, base, exponent, result);
+}
+
+Tensor split_tie(const Tensor& loses, const Tensor& equal) {
+  return ops::where(loses, Scalar(0), ops::where(equal, Scalar(0.5), Scalar(1.0)));
+}
+
+Tensor copysign_grad(const Tensor& self, const Tensor& result) {
+  return ops::where(self == Scalar(0), Scalar(0), result / self);
+}
+
+namespace {
+// Both operands at -inf: the sum is -inf whatever the shares are; they are equal.
+Tensor share(const Tensor& self, const Tensor& result, const Tensor& ratio) {
+  return ops::where(ops::logical_and(ops::isneginf(result), self == result), Scalar(0.5), ratio);
+}
+}  // namespace
+Tensor logaddexp_weight(const Tensor& self, const Tensor& result) { return share(self, result, ops::exp(self - result)); }
+Tensor logaddexp2_weight(const Tensor& self, const Tensor& result) { return share(self, result, ops::exp2(self - result)); }
+
+Tensor xlogy_weight(const Tensor& self, const Tensor& other) {
+  return ops::masked_fill(ops::log(other), ops::logical_and(self == Scalar(0), other <= Scalar(0)), Scalar(0));
+}
+Tensor xlogy_weight(const Tensor& self, const Scalar& other) {
+  return xlogy_weight(self, ops::full({}, other, self.dtype(), std::nullopt, self.device()));
+}
+
+Tensor sgn_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
+  if (!self.is_complex()) return ops::zeros_like(grad);
+  const Tensor size = ops::abs(self);
+  const Tensor along = ops::real(grad * ops::conj(result));
+  return ops::where(size == Scalar(0), Scalar(0), (grad - along * result) / size);
+}
+
+Tensor angle_grad(const Tensor& grad, const Tensor& self) {
+  const Tensor size = ops::abs(self);
+  const Tensor turned = ops::complex(ops::neg(ops::imag(self)), ops::contiguous(ops::real(self)));
+  return ops::where(size == Scalar(0), Scalar(0), turned * (grad / (size * size)));
+}
+
+Tensor gelu_tanh_derivative(const Tensor& self) {
+  constexpr double kBeta = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, kKappa = 0.044715;
+  const Tensor square = self * self;
+  const Tensor t = ops::tanh((self * Scalar(kBeta)) * (square * Scalar(kKappa) + Scalar(1)));
+  const Tensor left = (t + Scalar(1)) * Scalar(0.5);
+  const Tensor inner = (square * Scalar(3 * kKappa) + Scalar(1)) * Scalar(kBeta);
+  return left + (self * Scalar(0.5)) * ((Scalar(1) - t * t) * inner);
+}
+
+Tensor silu_derivative(const Tensor& self) {
+  const Tensor s = ops::sigmoid(self);
+  return s * (self * (Scalar(1) - s) + Scalar(1));
+}
+
+Tensor softplus_second(const Tensor& grad_output, const Tensor& self, const Scalar& beta, const Scalar& threshold) {
+  const Tensor s = ops::sigmoid(self * beta);
+  return grad_output * ops::where((self * beta) > threshold, Scalar(0), (s * (Scalar(1) - s)) * beta);
+}
+
+}  // namespace lamina::autograd::formulas
