@@ -196,6 +196,24 @@ PyObject* wrap(const std::string& v) {
   return PyUnicode_FromStringAndSize(v.data(), static_cast<Py_ssize_t>(v.size()));
 }
 
+namespace {
+
+// torch.return_types.max(\nvalues=...,\nindices=...)
+PyObject* repr_named(PyObject* self) {
+  LAMINA_BORDER_BEGIN
+  std::string text = std::string("torch.return_types.") + (std::strrchr(Py_TYPE(self)->tp_name, '.') + 1) + "(";
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+    Ref item = owned(PyObject_Repr(PyTuple_GET_ITEM(self, i)));
+    const char* shown = PyUnicode_AsUTF8(item.get());
+    if (!shown) throw PythonError{};
+    text += (i ? ",\n" : "\n") + std::string(Py_TYPE(self)->tp_members[i].name) + "=" + shown;
+  }
+  return wrap(text + ")");
+  LAMINA_BORDER_END
+}
+
+}  // namespace
+
 namespace detail {
 
 PyObject* make_tuple(PyObject** items, size_t n) {
@@ -222,6 +240,7 @@ PyObject* make_named_tuple(const char* name, const char* const* fields, PyObject
     const std::string full = std::string("torch.return_types.") + name;
     PyStructSequence_Desc desc{full.c_str(), nullptr, list.data(), static_cast<int>(n)};
     type = PyStructSequence_NewType(&desc);
+    if (type) type->tp_repr = repr_named;
   }
   PyObject* result = type ? PyStructSequence_New(type) : nullptr;
   for (size_t i = 0; i < n; ++i) {

@@ -1,0 +1,187 @@
+"""Indexing gives what NumPy gives, and views where NumPy gives views."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lamina
+
+A = np.arange(120).reshape(2, 3, 4, 5)
+
+
+def both(index):
+    x = lamina.from_numpy(A.copy())
+    return x[index], A[index]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        0,
+        -1,
+        (0, 1),
+        (0, 1, 2, 3),
+        slice(None),
+        slice(1, None),
+        (slice(None), slice(0, 2)),
+        (slice(None), slice(None, None, 2)),
+        (slice(5, 9),),
+        (slice(-2, None), 0),
+        None,
+        (None, 0, None),
+        Ellipsis,
+        (Ellipsis, 0),
+        (0, Ellipsis, 1),
+        (Ellipsis, None),
+        (slice(None), None, slice(0, 1)),
+        np.int64(1),
+    ],
+)
+def test_views(index):
+    got, want = both(index)
+    assert got.shape == want.shape
+    assert got.tolist() == want.tolist()
+    base = lamina.from_numpy(A.copy())
+    view = base[index]
+    if view.numel():
+        assert view.untyped_storage().data_ptr() == base.untyped_storage().data_ptr()
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        [0, 1],
+        ([0, 1],),
+        (slice(None), [0, 2]),
+        ([0, 1], [0, 2]),
+        ([0, 1], slice(None), [0, 2]),
+        (slice(None), [0, 2], [1, 3]),
+        (0, [0, 2]),
+        ([[0, 1], [1, 0]],),
+        (None, [0]),
+        (Ellipsis, [0, 4]),
+    ],
+)
+def test_lists(index):
+    got, want = both(index)
+    assert got.tolist() == want.tolist()
+
+
+def test_masks():
+    x = lamina.from_numpy(A.copy())
+    mask = A % 7 == 0
+    assert x[lamina.from_numpy(mask)].tolist() == A[mask].tolist()
+    first = np.array([True, False])
+    assert x[lamina.from_numpy(first)].tolist() == A[first].tolist()
+    two = A[:, :, 0, 0] % 2 == 0
+    assert x[lamina.from_numpy(two)].tolist() == A[two].tolist()
+    assert x[lamina.from_numpy(two), 1].tolist() == A[two, 1].tolist()
+    assert x[True].tolist() == A[True].tolist()
+    assert x[False].shape == A[False].shape
+    with pytest.raises(IndexError):
+        x[lamina.ones(3, dtype=lamina.bool)]
+
+
+def test_tensor_of_no_dimension_selects():
+    x = lamina.from_numpy(A.copy())
+    assert x[lamina.tensor(1)].tolist() == A[1].tolist()
+    assert x[:, lamina.tensor(-1)].tolist() == A[:, -1].tolist()
+
+
+@pytest.mark.parametrize(
+    "index, error",
+    [
+        (2, IndexError),
+        (-3, IndexError),
+        ((0, 3), IndexError),
+        ((0, 0, 0, 0, 0), IndexError),
+        ((Ellipsis, Ellipsis), IndexError),
+        (1.5, IndexError),
+        ("a", IndexError),
+        (slice(None, None, 0), ValueError),
+        (slice(None, None, -1), ValueError),
+        (slice("a", None), TypeError),
+        ([5], IndexError),
+        (2**70, (IndexError, OverflowError, RuntimeError)),
+    ],
+)
+def test_refused(index, error):
+    x = lamina.from_numpy(A.copy())
+    with pytest.raises(error):
+        x[index]
+    with pytest.raises(error):
+        x[index] = 0
+
+
+def test_scalar_tensors():
+    x = lamina.tensor(5)
+    assert x[()].item() == 5
+    assert x[...].item() == 5
+    assert x[None].shape == (1,)
+    with pytest.raises(IndexError):
+        x[0]
+    with pytest.raises(TypeError):
+        len(x)
+    with pytest.raises(TypeError):
+        iter(x)
+
+
+def test_assignment():
+    for index, value in [
+        (0, 7),
+        ((0, 1), [[1]]),
+        (slice(None), 3),
+        ((Ellipsis, 0), 9),
+        ((slice(None), 1), -1),
+        ((0, 0, 0, 0), 5),
+    ]:
+        a = A.copy()
+        x = lamina.from_numpy(A.copy())
+        x[index] = value if isinstance(value, int) else lamina.tensor(value)
+        a[index] = value
+        assert x.tolist() == a.tolist()
+    x = lamina.zeros(2, 3)
+    x[1] = lamina.tensor([[1.0, 2.0, 3.0]])
+    assert x.tolist() == [[0, 0, 0], [1, 2, 3]]
+    x[[0, 1], [0, 2]] = 8.0
+    assert x.tolist() == [[8, 0, 0], [1, 2, 8]]
+    x[x > 7] = 0
+    assert x.tolist() == [[0, 0, 0], [1, 2, 0]]
+    with pytest.raises(TypeError):
+        x[0] = "a"
+    with pytest.raises(TypeError):
+        del x[0]
+    with pytest.raises(RuntimeError):
+        x[0] = lamina.ones(4)
+
+
+def test_iteration():
+    x = lamina.tensor([[1, 2], [3, 4]])
+    assert [r.tolist() for r in x] == [[1, 2], [3, 4]]
+    a, b = x
+    assert b.tolist() == [3, 4]
+
+
+bounds = st.one_of(st.none(), st.integers(-8, 8), st.sampled_from([2**63, -(2**63) - 1, 2**70]))
+item = st.one_of(
+    st.integers(-6, 6),
+    st.builds(slice, bounds, bounds, st.one_of(st.none(), st.integers(1, 4))),
+    st.none(),
+    st.just(Ellipsis),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(item, max_size=5))
+def test_any_basic_index(items):
+    index = tuple(items)
+    try:
+        want = A[index]
+    except IndexError:
+        with pytest.raises(IndexError):
+            lamina.from_numpy(A.copy())[index]
+        return
+    got = lamina.from_numpy(A.copy())[index]
+    assert got.shape == want.shape
+    assert got.tolist() == want.tolist()
