@@ -93,11 +93,30 @@ bool packed_accepts(const Gemm& g, const char** reason) {
   *reason = "no packed product for complex and 8-bit floating types";
   return false;
 }
+
+// On AVX2 the packed product beats this BLAS by about a tenth from here on (docs/decisions/0005-gemm.md).
+constexpr int64_t kPackedEdge = 24, kPackedWork = 96 * 96 * 96;
+bool packed_first_accepts(const Gemm& g, const char** reason) {
+  if (g.dtype != ScalarType::Float32 && g.dtype != ScalarType::Float64) {
+    *reason = "preferred to BLAS for float32 and float64 only";
+    return false;
+  }
+  if (std::strcmp(packed_level().name, "avx2") != 0) {
+    *reason = "preferred to BLAS on machines with AVX2 and no AVX-512 only";
+    return false;
+  }
+  if (g.m < kPackedEdge || g.n < kPackedEdge || double(g.m) * double(g.n) * double(g.k) < kPackedWork) {
+    *reason = "BLAS is faster on small matrices";
+    return false;
+  }
+  return true;
+}
 bool accepts_all(const Gemm&, const char**) { return true; }
 
 constexpr GemmCandidate kCandidates[] = {
     {"direct", "tiny matrices, three loops in registers and first cache", direct_accepts, run_direct},
     {"gemv", "matrix times vector by BLAS", gemv_accepts, run_gemv},
+    {"packed_first", "own packed kernel where it beats BLAS", packed_first_accepts, run_packed},
     {"blas", "OpenBLAS on blocks of C", blas_accepts, run_blas},
     {"packed", "own packed kernel for this machine's vectors", packed_accepts, run_packed},
     {"reference", "plain loops in any type", accepts_all, run_reference},

@@ -17,6 +17,8 @@ constexpr int64_t kBlockWork = 1 << 20;  // multiply-adds that are worth a chunk
 constexpr int64_t kWantedBlocks = 16;
 constexpr int64_t kPackLanes = 252;  // packed in one chunk: a multiple of 6 and 12; rounded up for 16 and 32
 constexpr int64_t kPackSerially = 32 * 1024;
+constexpr int64_t kFewRows = 2 * kBlockRows;  // up to here B is used too little to be packed as a whole
+constexpr int64_t kLocalCols = 128;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -56,8 +58,40 @@ struct Target {
   Scalar alpha, beta;
 };
 
+// Few rows, many columns: each chunk packs its columns of B piece by piece into memory that stays in its cache.
+void multiply_few_rows(const PackedKernels& kernels, const Gemm& g, const Target& target, void* a_panels) {
+  Side a(g.a, g.m, g.a_row_stride, g.a_col_stride, kernels.mr);
+  a.panels = a_panels;
+  const int64_t a_tasks = a.groups() * ceil_div(g.k, kPackedKc);
+  queue::parallel_for(0, a_tasks, g.m * g.k <= kPackSerially ? a_tasks : 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) a.pack(kernels, g.dtype, g.k, t);
+  });
+  queue::parallel_for(0, g.n, kLocalCols, [&](int64_t begin, int64_t end) {
+    const Scratch scratch(static_cast<size_t>(kPackedKc * kLocalCols) * kernels.item);
+    for (int64_t j = begin; j < end; j += kLocalCols) {
+      const int64_t cols = std::min(kLocalCols, end - j);
+      for (int64_t k0 = 0; k0 < g.k; k0 += kPackedKc) {
+        PackedBlock block;
+        block.k = std::min(kPackedKc, g.k - k0);
+        kernels.pack(scratch.get(), at(g.b, k0 * g.b_row_stride + j * g.b_col_stride, item_size(g.dtype)),
+                     g.dtype, cols, block.k, g.b_col_stride, g.b_row_stride, kernels.nr);
+        block.a = at(a.panels, k0 * a.padded, kernels.item);
+        block.b = scratch.get();
+        block.c = at(target.c, j, kernels.item);
+        block.c_stride = target.stride;
+        block.rows = g.m;
+        block.cols = cols;
+        block.alpha = target.alpha;
+        block.beta = k0 == 0 ? target.beta : Scalar(1);
+        kernels.block(block);
+      }
+    }
+  });
+}
+
 void multiply(const PackedKernels& kernels, const Gemm& g, const Target& target, void* a_panels,
               void* b_panels) {
+  if (g.m <= kFewRows && g.n >= 2 * kLocalCols) return multiply_few_rows(kernels, g, target, a_panels);
   Side a(g.a, g.m, g.a_row_stride, g.a_col_stride, kernels.mr);
   Side b(g.b, g.n, g.b_col_stride, g.b_row_stride, kernels.nr);
   a.panels = a_panels;

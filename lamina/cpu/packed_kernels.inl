@@ -115,6 +115,54 @@ LAMINA_INLINE S store(T v) {
   }
 }
 
+#if LAMINA_PACKED_BYTES > 16
+typedef uint32_t Eight __attribute__((vector_size(32)));
+
+// Transposes eight vectors of eight words.
+LAMINA_INLINE void transpose(Eight (&v)[8]) {
+#define LAMINA_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define LAMINA_HIGH(a, b) __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#define LAMINA_LOW2(a, b) __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
+#define LAMINA_HIGH2(a, b) __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
+#define LAMINA_LOW4(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11)
+#define LAMINA_HIGH4(a, b) __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15)
+  const Eight t0 = LAMINA_LOW(v[0], v[1]), t1 = LAMINA_HIGH(v[0], v[1]);
+  const Eight t2 = LAMINA_LOW(v[2], v[3]), t3 = LAMINA_HIGH(v[2], v[3]);
+  const Eight t4 = LAMINA_LOW(v[4], v[5]), t5 = LAMINA_HIGH(v[4], v[5]);
+  const Eight t6 = LAMINA_LOW(v[6], v[7]), t7 = LAMINA_HIGH(v[6], v[7]);
+  const Eight u0 = LAMINA_LOW2(t0, t2), u1 = LAMINA_HIGH2(t0, t2);
+  const Eight u2 = LAMINA_LOW2(t1, t3), u3 = LAMINA_HIGH2(t1, t3);
+  const Eight u4 = LAMINA_LOW2(t4, t6), u5 = LAMINA_HIGH2(t4, t6);
+  const Eight u6 = LAMINA_LOW2(t5, t7), u7 = LAMINA_HIGH2(t5, t7);
+  v[0] = LAMINA_LOW4(u0, u4), v[1] = LAMINA_LOW4(u1, u5);
+  v[2] = LAMINA_LOW4(u2, u6), v[3] = LAMINA_LOW4(u3, u7);
+  v[4] = LAMINA_HIGH4(u0, u4), v[5] = LAMINA_HIGH4(u1, u5);
+  v[6] = LAMINA_HIGH4(u2, u6), v[7] = LAMINA_HIGH4(u3, u7);
+}
+
+// Eight adjacent elements, converted to words of the computing type.
+template <class T, class S>
+LAMINA_INLINE Eight load_eight(const S* in) {
+  T values[8];
+  for (int i = 0; i < 8; ++i) values[i] = load<T>(in[i]);
+  Eight v;
+  __builtin_memcpy(&v, values, sizeof v);
+  return v;
+}
+
+// Eight lanes (fewer: kLaneCount) of eight steps of k whose elements are adjacent along k. Writes eight words a step, so
+// up to eight words after the last step's lanes must belong to the panel still.
+template <class T, class S, int kWidth, int kLaneCount>
+LAMINA_INLINE void pack_square(T* out, const S* in, int64_t lane_stride) {
+  Eight v[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) v[i] = i < kLaneCount ? load_eight<T>(in + i * lane_stride) : Eight{};
+  transpose(v);
+#pragma GCC unroll 8
+  for (int q = 0; q < 8; ++q) __builtin_memcpy(out + q * kWidth, &v[q], sizeof v[q]);
+}
+#endif
+
 // --- packing -----------------------------------------------------------------------------------------------------------
 template <class T, class S, int kWidth>
 void pack_panels(T* out, const S* in, int64_t lanes, int64_t k, int64_t lane_stride,
@@ -131,12 +179,24 @@ void pack_panels(T* out, const S* in, int64_t lanes, int64_t k, int64_t lane_str
         for (int i = 0; i < kWidth; ++i) out[p * kWidth + i] = load<T>(base[p * k_stride + i]);
     } else {
       int64_t p = 0;
-      // Eight steps of k at a time, so that each line of the input is read while it is at hand.
-      for (; k_stride == 1 && p + 8 <= k; p += 8)
-        for (int i = 0; i < kWidth; ++i)
-#pragma GCC unroll 8
-          for (int q = 0; q < 8; ++q)
-            out[(p + q) * kWidth + i] = load<T>(base[i * lane_stride + p + q]);
+#if LAMINA_PACKED_BYTES > 16
+      if constexpr (sizeof(T) == 4) {
+        // Rewritten in order of k: what a square writes past its lanes is overwritten by later steps.
+        if (k_stride == 1)
+          for (; p + 16 <= k; p += 8) {
+            constexpr int kWhole = kWidth / 8 * 8, kRest = kWidth - kWhole;
+#pragma GCC unroll 4
+            for (int i = 0; i < kWhole; i += 8)
+              pack_square<T, S, kWidth, 8>(out + p * kWidth + i, base + i * lane_stride + p, lane_stride);
+            if constexpr (kRest != 0 && kWhole == 0)
+              pack_square<T, S, kWidth, kRest>(out + p * kWidth, base + p, lane_stride);
+            if constexpr (kRest != 0 && kWhole != 0)
+              for (int i = kWhole; i < kWidth; ++i)
+                for (int q = 0; q < 8; ++q)
+                  out[(p + q) * kWidth + i] = load<T>(base[i * lane_stride + p + q]);
+          }
+      }
+#endif
       for (; p < k; ++p)
         for (int i = 0; i < kWidth; ++i)
           out[p * kWidth + i] = load<T>(base[i * lane_stride + p * k_stride]);
@@ -201,6 +261,7 @@ template <class T, int kRows>
                             Scale<T> scale) {
   constexpr int kL = kLanes<T>;
   Vec<T> acc[kRows][2] = {};
+  for (int i = 0; i < kRows; ++i) __builtin_prefetch(c + i * c_stride, 1);
 #pragma GCC unroll 2
   for (int64_t p = 0; p < k; ++p) {
     const Vec<T> b0 = load_vector(b), b1 = load_vector(b + kL);
