@@ -74,7 +74,7 @@ TEST(TileReduce, EveryKindLayoutAndType) {
             const ScalarType acc = compute_type(t);
             const ScalarType sum_type = floating ? acc : ScalarType::Int64;
             const double eps = acc == ScalarType::Float64 ? 1e-13 : 1e-6;
-            const auto near = [&](Array& got, auto&& expected, double scale_by) {
+            const auto near = [&](Array&& got, auto&& expected, double scale_by) {
               for (size_t k = 0; k < values.size(); ++k) {
                 const double e = expected(values[k]);
                 ASSERT_NEAR(got.get(static_cast<int64_t>(k)).to_double(), e, floating ? eps * (scale_by + std::fabs(e)) : 0)
