@@ -92,13 +92,20 @@ def signature(f: Function) -> str:
     return f"{return_type(f.schema.returns)}({', '.join(param_type(p.type) for p in f.schema.params)})"
 
 
-def declaration_params(params: list[Param], defaults: bool) -> str:
+def required_count(params: list[Param]) -> int:
+    """How many arguments a C++ call must give: defaults may only stand at the end."""
+    n = len(params)
+    while n > 0 and params[n - 1].default is not None:
+        n -= 1
+    return n
+
+
+def declaration_params(params: list[Param], required: int | None = None) -> str:
+    """The parameter list; with `required`, parameters from there on get their defaults."""
     out = []
-    tail = True  # defaults may only be given at the end
-    for p in reversed(params):
+    for i, p in reversed(list(enumerate(params))):
         text = f"{param_type(p.type)} {p.name}"
-        tail = tail and p.default is not None
-        if defaults and tail:
+        if required is not None and i >= required:
             text += f" = {default_value(p)}"
         out.append(text)
     return ", ".join(reversed(out))

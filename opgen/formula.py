@@ -134,6 +134,11 @@ class _Translator(ast.NodeVisitor):
         raise self.fail(f"{ast.unparse(node)!r} is not of the formula language")
 
 
+def plain_names(name: str) -> str:
+    """``self.dtype`` is asked of the tensor itself."""
+    return f"{name}()" if "." in name else name
+
+
 def _is_cotangent(node: ast.expr) -> bool:
     """`grad` itself, or a product or quotient that starts with it."""
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
@@ -142,7 +147,7 @@ def _is_cotangent(node: ast.expr) -> bool:
 
 
 def translate(
-    text: str, where: Where, rename: Callable[[str], str] = lambda n: n, masked: bool = False
+    text: str, where: Where, rename: Callable[[str], str] = plain_names, masked: bool = False
 ) -> Formula:
     """C++ for one formula. `rename` maps names (``self``, ``self.sizes``) to C++ spellings."""
     try:

@@ -4,8 +4,10 @@
 #include <numbers>
 
 #include "lamina/autograd/formulas.h"
+#include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
+#include "lamina/kernels/result.h"
 #include "lamina/ops.h"
 #include "lamina/shape/promotion.h"
 

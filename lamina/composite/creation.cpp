@@ -5,6 +5,7 @@
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
+#include "lamina/kernels/result.h"
 #include "lamina/ops.h"
 
 namespace lamina::composite {

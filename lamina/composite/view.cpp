@@ -3,6 +3,7 @@
 
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
+#include "lamina/kernels/result.h"
 #include "lamina/ops.h"
 #include "lamina/autograd/formulas.h"
 #include "lamina/shape/broadcast.h"

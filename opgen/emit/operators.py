@@ -56,11 +56,19 @@ def by_name(operators: list[Operator]) -> dict[str, list[Operator]]:
 def op_header(name: str, ops: list[Operator]) -> str:
     """lamina/ops/NAME.h: the handles and typed functions of one name."""
     handles, functions = [], []
+    taken: set[tuple[str, ...]] = set()  # argument lists that reach an earlier overload
     for op in ops:
         for f in op.functions:
             handles.append(f"extern const dispatch::Operator {f.op_id};  // {f.schema}")
             returns = cpp.return_type(f.schema.returns)
-            args = cpp.declaration_params(cpp.ordered_params(f), defaults=True)
+            params = cpp.ordered_params(f)
+            lists = [(f.cpp, *(cpp.param_type(p.type) for p in params[:n])) for n in range(len(params) + 1)]
+            required = cpp.required_count(params)
+            # A default that would make a call ambiguous is left out.
+            while required < len(params) and lists[required] in taken:
+                required += 1
+            taken.update(lists[required:])
+            args = cpp.declaration_params(params, required)
             functions.append(f"{returns} {f.cpp}({args});")
     text = HEADER + '#pragma once\n\n#include "lamina/dispatch/signature_types.h"\n\n'
     text += "namespace lamina::op {\n" + "\n".join(handles) + "\n}  // namespace lamina::op\n\n"
@@ -113,7 +121,7 @@ def op_source(ops: list[Operator]) -> str:
     for op in ops:
         for f in op.functions:
             returns = cpp.return_type(f.schema.returns)
-            args = cpp.declaration_params(cpp.ordered_params(f), defaults=False)
+            args = cpp.declaration_params(cpp.ordered_params(f))
             passed = cpp.args_of(f.schema)
             text += (
                 f"{returns} {f.cpp}({args}) {{\n  return dispatch::call<{cpp.signature(f)}>("
