@@ -88,6 +88,19 @@ bool gemv_accepts(const Gemm& g, const char** reason) {
 }
 void run_gemv(const Gemm& g) { run_blas_gemv(as_gemv(g)); }
 
+bool vector_product_accepts(const Gemm& g, const char** reason) {
+  if (!is_vector_product(g)) {
+    *reason = "neither operand is a vector";
+    return false;
+  }
+  if (!vector_accepts(as_gemv(g))) {
+    *reason = "the own product with a vector is for integers, float16 and bfloat16";
+    return false;
+  }
+  return true;
+}
+void run_vector_product(const Gemm& g) { run_vector(as_gemv(g)); }
+
 bool packed_accepts(const Gemm& g, const char** reason) {
   if (packed_type(g.dtype) >= 0) return true;
   *reason = "no packed product for complex and 8-bit floating types";
@@ -116,6 +129,7 @@ bool accepts_all(const Gemm&, const char**) { return true; }
 constexpr GemmCandidate kCandidates[] = {
     {"direct", "tiny matrices, three loops in registers and first cache", direct_accepts, run_direct},
     {"gemv", "matrix times vector by BLAS", gemv_accepts, run_gemv},
+    {"vector", "matrix times vector without packing", vector_product_accepts, run_vector_product},
     {"packed_first", "own packed kernel where it beats BLAS", packed_first_accepts, run_packed},
     {"blas", "OpenBLAS on blocks of C", blas_accepts, run_blas},
     {"packed", "own packed kernel for this machine's vectors", packed_accepts, run_packed},

@@ -184,7 +184,7 @@ void run_blas(const Gemm& whole) {
   // Halve the longer edge until there are enough blocks or they get too small.
   int64_t rows = g.m, cols = g.n;
   const auto count = [&] { return ((g.m + rows - 1) / rows) * ((g.n + cols - 1) / cols); };
-  while (count() < kWantedBlocks && rows * cols * g.k >= 2 * kChunkWork &&
+  while (count() < kWantedBlocks && double(rows) * double(cols) * double(g.k) >= 2 * kChunkWork &&
          std::max(rows, cols) >= 2 * kLeastEdge) {
     int64_t& edge = rows >= cols ? rows : cols;
     edge = ((edge + 1) / 2 + 15) / 16 * 16;

@@ -159,11 +159,64 @@ sum_t<T> dot_chunk(int64_t n, const T* x, int64_t x_stride, const T* y, int64_t 
   return tree_sum(lanes, kDotLanes);
 }
 
+// y = alpha * A x + beta * y for rows [begin, end). Rows whose elements are adjacent are dots; otherwise kDotLanes rows
+// advance together, so that columns whose elements are adjacent are read in order.
+template <class T>
+void vector_rows(const Gemv& g, int64_t begin, int64_t end) {
+  using A = sum_t<T>;
+  const auto* a = static_cast<const T*>(g.a);
+  const auto* x = static_cast<const T*>(g.x);
+  auto* y = static_cast<T*>(g.y);
+  const A alpha = scalar_as<T>(g.alpha), beta = scalar_as<T>(g.beta);
+  A sums[kDotLanes];
+  for (int64_t i = begin; i < end; i += kDotLanes) {
+    const int64_t rows = std::min(kDotLanes, end - i);
+    const T* block = a + i * g.a_row_stride;
+    if (g.a_col_stride == 1) {
+      for (int64_t l = 0; l < rows; ++l)
+        sums[l] = dot_chunk<T>(g.n, block + l * g.a_row_stride, 1, x, g.x_stride, false, false);
+    } else {
+      for (int64_t l = 0; l < kDotLanes; ++l) sums[l] = A(0);
+      for (int64_t j = 0; j < g.n; ++j) {
+        const A v = value(x[j * g.x_stride], false);
+        const T* column = block + j * g.a_col_stride;
+        if (rows == kDotLanes && g.a_row_stride == 1)
+          for (int64_t l = 0; l < kDotLanes; ++l) sums[l] += static_cast<A>(column[l]) * v;
+        else
+          for (int64_t l = 0; l < rows; ++l) sums[l] += static_cast<A>(column[l * g.a_row_stride]) * v;
+      }
+    }
+    for (int64_t l = 0; l < rows; ++l) {
+      T& target = y[(i + l) * g.y_stride];
+      A sum = alpha == A(1) ? sums[l] : alpha * sums[l];
+      if (beta != A(0)) sum += beta * value(target, false);
+      target = result<T>(sum);
+    }
+  }
+}
+
 }  // namespace
 
+bool vector_accepts(const Gemv& g) {
+  return is_reduced_floating(g.dtype) || is_integral(g.dtype, true);
+}
+
+void run_vector(const Gemv& g) {
+  const int64_t rows = std::max<int64_t>(65536 / std::max<int64_t>(g.n, 1), 1);
+  const int64_t grain = (rows + kDotLanes - 1) / kDotLanes * kDotLanes;
+  queue::parallel_for(0, g.m, grain, [&](int64_t begin, int64_t end) {
+    visit(g.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (std::is_integral_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+        vector_rows<T>(g, begin, end);
+    });
+  });
+}
+
 void run_reference(const Gemm& g) {
-  const int64_t work = std::max<int64_t>(g.n * std::max<int64_t>(g.k, 1), 1);
-  queue::parallel_for(0, g.m, std::max<int64_t>(1, 65536 / work), [&](int64_t begin, int64_t end) {
+  const double work = std::max(1.0, double(g.n) * double(std::max<int64_t>(g.k, 1)));
+  const auto grain = static_cast<int64_t>(std::max(1.0, 65536 / work));
+  queue::parallel_for(0, g.m, grain, [&](int64_t begin, int64_t end) {
     visit(g.dtype, [&](auto tag) { rows_of<typename decltype(tag)::type>(g, begin, end); });
   });
 }

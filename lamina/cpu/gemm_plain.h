@@ -12,4 +12,8 @@ void run_reference(const Gemm& g);
 bool direct_accepts(const Gemm& g, const char** reason);
 void run_direct(const Gemm& g);
 
+// Matrix times vector in integers, float16 and bfloat16.
+bool vector_accepts(const Gemv& g);
+void run_vector(const Gemv& g);
+
 }  // namespace lamina::cpu
