@@ -41,13 +41,26 @@ void copy(const Operand& out, const Operand& in, int ndim, const int64_t* sizes)
   const int to = memory_slot(out.dtype);
   const int from = memory_slot(in.dtype);
   const bool same = out.dtype == in.dtype;
+  const bool stream = streams(plan.bytes(0), plan.bytes(1)) && plan.stride[0][0] == plan.item[0] && !overlap(plan, 0, 1);
   const bool flat = plan.ndim == 1 && plan.stride[0][0] == plan.item[0] && plan.stride[0][1] == plan.item[1];
   if (flat) {
     if (same && plan.base[0] == plan.base[1]) return;
     const auto piece = [&](int64_t b, int64_t e) {
       char* o = plan.base[0] + b * plan.item[0];
       const char* x = plan.base[1] + b * plan.item[1];
-      if (same)
+      if (stream) {
+        alignas(64) char block[kBlock * 16];
+        for (int64_t i = 0; i < e - b; i += kBlock) {
+          const int64_t n = std::min(kBlock, e - b - i);
+          const char* source = x + i * plan.item[1];
+          if (!same) {
+            convert_block(l, block, to, source, from, n);
+            source = block;
+          }
+          l.stream(o + i * plan.item[0], source, n * plan.item[0]);
+        }
+        l.stream(nullptr, nullptr, 0);
+      } else if (same)
         std::memcpy(o, x, static_cast<size_t>((e - b) * plan.item[0]));
       else
         convert_block(l, o, to, x, from, e - b);
@@ -65,7 +78,7 @@ void copy(const Operand& out, const Operand& in, int ndim, const int64_t* sizes)
     for (int64_t i = begin; i < end; ++i, walk.next()) {
       const int64_t rows = walk.rows();
       const int64_t cols = walk.cols();
-      if (same) {
+      if (same && !stream) {
         l.move[size_index(plan.item[0])](walk.at(0), plan.stride1(0), plan.stride[0][0], walk.at(1),
                                          plan.stride1(1), plan.stride[0][1], rows, cols);
         continue;
@@ -76,11 +89,20 @@ void copy(const Operand& out, const Operand& in, int ndim, const int64_t* sizes)
                                          plan.stride[0][1], rows, cols);
         source = gathered;
       }
-      convert_block(l, out_adjacent ? walk.at(0) : converted, to, source, from, rows * cols);
-      if (!out_adjacent)
-        l.move[size_index(plan.item[0])](walk.at(0), plan.stride1(0), plan.stride[0][0], converted,
+      const bool direct = out_adjacent && !stream;
+      const char* result = source;
+      if (!same) {
+        convert_block(l, direct ? walk.at(0) : converted, to, source, from, rows * cols);
+        result = converted;
+      }
+      if (stream)
+        for (int64_t r = 0; r < rows; ++r)
+          l.stream(walk.at(0) + r * plan.stride1(0), result + r * cols * plan.item[0], cols * plan.item[0]);
+      else if (!direct)
+        l.move[size_index(plan.item[0])](walk.at(0), plan.stride1(0), plan.stride[0][0], result,
                                          cols * plan.item[0], plan.item[0], rows, cols);
     }
+    if (stream) l.stream(nullptr, nullptr, 0);
   };
   const int64_t grain = std::max<int64_t>(1, kParallelGrain / (plan.rows * plan.cols));
   queue::parallel_for(0, plan.num_blocks, grain, work);

@@ -31,6 +31,10 @@ using ConvertLoop = void (*)(void* out, const void* in, int64_t n);
 using MoveLoop = void (*)(void* out, int64_t out_row, int64_t out_col, const void* in, int64_t in_row,
                           int64_t in_col, int64_t rows, int64_t cols);
 
+// Copies adjacent bytes around the caches, for results too large to be read from them again. A thread that has used it
+// calls it once more with no bytes before it lets others see the result.
+using StreamLoop = void (*)(void* out, const void* in, int64_t bytes);
+
 // Folds n adjacent values, leaf by leaf: parts[i] = fold over x[i * kLeaf, min((i + 1) * kLeaf, n)).
 using FoldLeaf = void (*)(void* parts, const void* x, int64_t n);
 // Column by column: parts[j] = fold over r of x[r * stride + j], r < rows; rows >= 1.
@@ -55,6 +59,7 @@ struct Level {
   DirectLoop loops[kNumOps * detail::kTypeSlots] = {};
   ConvertLoop convert[kNumSlots][kNumSlots] = {};  // [to][from]; null: by way of float
   MoveLoop move[5] = {};                           // items of 1, 2, 4, 8, 16 bytes
+  StreamLoop stream = nullptr;
   FoldLeaf fold_leaf[kNumFolds][detail::kTypeSlots] = {};
   FoldAcross fold_across[kNumFolds][detail::kTypeSlots] = {};
   // *position = first place of the largest [0] or smallest [1] element or of a NaN; n <= kLeaf.

@@ -113,6 +113,21 @@ void Plan::cut(int64_t block) {
   for (int d = 2; d < ndim; ++d) num_blocks *= size[d];
 }
 
+bool overlap(const Plan& p, int a, int b) {
+  const auto range = [&](int op, const char*& low, const char*& high) {
+    low = high = p.base[op];
+    for (int d = 0; d < p.ndim; ++d) {
+      const int64_t span = (p.size[d] - 1) * p.stride[d][op];
+      (span < 0 ? low : high) += span;
+    }
+    high += p.item[op];
+  };
+  const char *a0, *a1, *b0, *b1;
+  range(a, a0, a1);
+  range(b, b0, b1);
+  return a0 < b1 && b0 < a1;
+}
+
 BlockWalk::BlockWalk(const Plan& plan, int64_t begin) : plan_(plan) {
   col_ = begin % plan.col_blocks * plan.cols;
   begin /= plan.col_blocks;

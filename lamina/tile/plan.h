@@ -35,6 +35,13 @@ struct Plan {
     return (stride[0][op] == item[op] || (cols == 1 && size[0] == 1)) &&
            (rows == 1 || (cols == size[0] && stride[1][op] == cols * item[op]));
   }
+  // Memory of the elements that the operand has, each counted once.
+  int64_t bytes(int op) const {
+    int64_t n = item[op];
+    for (int d = 0; d < ndim; ++d)
+      if (stride[d][op] != 0) n *= size[d];
+    return n;
+  }
   bool constant(int op) const {
     for (int d = 0; d < ndim; ++d)
       if (stride[d][op] != 0) return false;
@@ -65,6 +72,14 @@ class BlockWalk {
   int64_t index_[kMaxDims];
   char* outer_[kMaxOperands];
 };
+
+// Whether a result of `out_bytes`, computed from `in_bytes` of other memory, goes around the caches: measured faster
+// where the whole exceeds them.
+constexpr bool streams(int64_t out_bytes, int64_t in_bytes) {
+  return out_bytes >= (int64_t{4} << 20) && out_bytes + in_bytes >= (int64_t{36} << 20);
+}
+// Whether the memory of two operands of a plan may overlap.
+bool overlap(const Plan& plan, int a, int b);
 
 // Conversion of n adjacent elements between slots, by way of float where no direct loop exists.
 void convert_block(const Level& l, void* out, int to, const void* in, int from, int64_t n);

@@ -28,21 +28,6 @@ constexpr RegClass kCopyClasses[] = {RegClass::C};
 constexpr uint8_t kCopyOutputs[] = {0};
 constexpr Program kCopy{.classes = kCopyClasses, .outputs = kCopyOutputs, .num_inputs = 1, .num_registers = 1};
 
-bool overlap(const Plan& p, int a, int b) {
-  const auto range = [&](int op, const char*& low, const char*& high) {
-    low = high = p.base[op];
-    for (int d = 0; d < p.ndim; ++d) {
-      const int64_t span = (p.size[d] - 1) * p.stride[d][op];
-      (span < 0 ? low : high) += span;
-    }
-    high += p.item[op];
-  };
-  const char *a0, *a1, *b0, *b1;
-  range(a, a0, a1);
-  range(b, b0, b1);
-  return a0 < b1 && b0 < a1;
-}
-
 // How a call's operands reach the registers; shared by all threads.
 struct Machine {
   const Call& call;
@@ -53,6 +38,7 @@ struct Machine {
   ScalarType type[kMaxRegisters];     // of each register
   bool direct_in[kMaxOperands];       // the register is the operand's memory
   bool direct_out[kMaxOperands];
+  bool stream_out[kMaxOperands];      // from a scratch register around the caches
   bool constant_in[kMaxOperands];     // loaded once
   int64_t scratch_at[kMaxRegisters];  // offset, or -1
   int64_t raw_at = 0;
@@ -109,6 +95,14 @@ bool Machine::prepare() {
         if (sources[s] < num_ins && direct_in[sources[s]]) ok = !overlap(plan, o, num_outs + sources[s]);
     }
     direct_out[o] = ok;
+  }
+  int64_t in_bytes = 0;
+  for (int i = 0; i < num_ins; ++i) in_bytes += plan.bytes(num_outs + i);
+  for (int o = 0; o < num_outs; ++o) {
+    stream_out[o] = call.outs[o].dtype == type[program.outputs[o]] && plan.stride[0][o] == plan.item[o] &&
+                    streams(plan.bytes(o), in_bytes);
+    for (int i = 0; i < num_ins && stream_out[o]; ++i) stream_out[o] = !overlap(plan, o, num_outs + i);
+    if (stream_out[o]) direct_out[o] = false;
   }
   // Nothing to keep in L1 between instructions: longer blocks.
   bool bare = program.num_instr == 1 && num_outs == 1 && direct_out[0] && !plan.transposed &&
@@ -195,11 +189,20 @@ void Machine::work(int64_t begin, int64_t end) const {
       loop[k](reg[instr.dst], reg[instr.a], reg[instr.b], reg[instr.c], rows * cols);
     }
     for (int o = 0; o < num_outs; ++o)
-      if (!direct_out[o]) {
+      if (stream_out[o]) {
+        const int64_t bytes = cols * plan.item[o];
+        for (int64_t r = 0; r < rows; ++r)
+          level.stream(walk.at(o) + r * plan.stride1(o), reg[program.outputs[o]] + r * bytes, bytes);
+      } else if (!direct_out[o]) {
         const int r = program.outputs[o];
         store(o, walk.at(o), reg[r], type[r], rows, cols, raw);
       }
   }
+  for (int o = 0; o < num_outs; ++o)
+    if (stream_out[o]) {
+      level.stream(nullptr, nullptr, 0);
+      break;
+    }
 }
 
 // One instruction over adjacent operands of the right types: no blocks, no registers.
@@ -236,6 +239,25 @@ bool run_direct(const Call& call, const Program& program) {
   for (int s = 0; s < info.arity; ++s) {
     data[s + 1] = static_cast<char*>(call.ins[sources[s]].data);
     item[s + 1] = static_cast<int64_t>(item_size(call.ins[sources[s]].dtype));
+  }
+  int64_t in_bytes = 0;
+  bool in_place = false;
+  for (int s = 1; s <= info.arity; ++s) {
+    in_bytes += item[s] * numel;
+    in_place = in_place || data[s] == data[0];
+  }
+  if (!in_place && streams(item[0] * numel, in_bytes)) {
+    const StreamLoop stream = level().stream;
+    queue::parallel_for(0, numel, kParallelGrain, [&](int64_t b, int64_t e) {
+      alignas(64) char block[kBlock * 16];
+      for (int64_t i = b; i < e; i += kBlock) {
+        const int64_t n = std::min(kBlock, e - i);
+        loop(block, data[1] + i * item[1], data[2] + i * item[2], data[3] + i * item[3], n);
+        stream(data[0] + i * item[0], block, n * item[0]);
+      }
+      stream(nullptr, nullptr, 0);
+    });
+    return true;
   }
   queue::parallel_for(0, numel, kParallelGrain, [&](int64_t b, int64_t e) {
     loop(data[0] + b * item[0], data[1] + b * item[1], data[2] + b * item[2], data[3] + b * item[3], e - b);

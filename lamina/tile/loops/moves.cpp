@@ -3,6 +3,10 @@
 
 #include "lamina/tile/loops/elementwise.h"
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 namespace lamina::tile::LAMINA_TILE_LEVEL {
 namespace {
 
@@ -145,6 +149,38 @@ void move(void* out_v, int64_t out_row, int64_t out_col, const void* in_v, int64
   }
 }
 
+#if defined(__AVX2__)
+constexpr int64_t kStreamBytes = 32;
+[[gnu::always_inline]] inline void stream_one(char* out, const char* in) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(out), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
+}
+#elif defined(__SSE2__)
+constexpr int64_t kStreamBytes = 16;
+[[gnu::always_inline]] inline void stream_one(char* out, const char* in) {
+  _mm_stream_si128(reinterpret_cast<__m128i*>(out), _mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
+}
+#endif
+
+void stream(void* out_v, const void* in_v, int64_t bytes) {
+#if defined(__SSE2__)
+  if (bytes == 0) return _mm_sfence();
+  auto* out = static_cast<char*>(out_v);
+  auto* in = static_cast<const char*>(in_v);
+  // Whole lines only: a line written in two halves by different calls would be slower than through the cache.
+  const auto misaligned = static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) & 63);
+  int64_t head = misaligned ? 64 - misaligned : 0;
+  if (head > bytes) head = bytes;
+  std::memcpy(out, in, static_cast<size_t>(head));
+  int64_t i = head;
+  for (; i + 64 <= bytes; i += 64)
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < 64; k += kStreamBytes) stream_one(out + i + k, in + i + k);
+  std::memcpy(out + i, in + i, static_cast<size_t>(bytes - i));
+#else
+  std::memcpy(out_v, in_v, static_cast<size_t>(bytes));
+#endif
+}
+
 }  // namespace
 
 void fill_moves(Level& l) {
@@ -153,6 +189,7 @@ void fill_moves(Level& l) {
   l.move[2] = move<uint32_t>;
   l.move[3] = move<uint64_t>;
   l.move[4] = move<Item16>;
+  l.stream = stream;
 }
 
 }  // namespace lamina::tile::LAMINA_TILE_LEVEL
