@@ -23,6 +23,8 @@ _BINARY = {
     ast.Mod: "%",
 }
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+# Functions of the language whose C++ helper has another name (autograd/formulas.h).
+_HELPERS = {"conj": "conj_of"}
 # What a formula may ask of a tensor without keeping its values for backward.
 METADATA = {
     "sizes": "Sizes",
@@ -121,7 +123,7 @@ class _Translator(ast.NodeVisitor):
             raise self.fail("keyword arguments")
         args = [self.visit(a) for a in node.args]
         if isinstance(node.func, ast.Name):
-            return f"{node.func.id}({', '.join(args)})"
+            return f"{_HELPERS.get(node.func.id, node.func.id)}({', '.join(args)})"
         if not isinstance(node.func, ast.Attribute):
             raise self.fail(f"call of {ast.unparse(node.func)!r}")
         receiver, name = node.func.value, node.func.attr

@@ -21,8 +21,8 @@ Tensor fit(const Tensor& grad, IntList sizes, ScalarType dtype) {
   return fit_dtype(grad.sizes() == sizes ? grad : ops::sum_to_size(grad, sizes), dtype);
 }
 
-Scalar conj(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to_complex())) : s; }
-Tensor conj(const Tensor& t) { return t.is_complex() ? ops::conj(t) : t; }
+Scalar conj_of(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to_complex())) : s; }
+Tensor conj_of(const Tensor& t) { return t.is_complex() ? ops::conj(t) : t; }
 
 Tensor unreduce(const Tensor& t, IntList sizes, std::optional<IntList> dims, bool keepdim) {
   if (keepdim || sizes.empty()) return t;

@@ -65,8 +65,8 @@ Tensor fit(const Tensor& grad, IntList sizes, ScalarType dtype);
 Tensor fit_dtype(const Tensor& grad, ScalarType dtype);
 std::vector<Tensor> fit_dtype(const std::vector<Tensor>& grads, const std::vector<ScalarType>& dtypes);
 
-Scalar conj(const Scalar& s);
-Tensor conj(const Tensor& t);  // t itself where it is real
+Scalar conj_of(const Scalar& s);
+Tensor conj_of(const Tensor& t);  // t itself where it is real
 // Zero where the cotangent is exactly zero: what a mask cut off stays cut off.
 inline Tensor mul_zero(const Tensor& grad, const Tensor& x) { return ops::_mul_zero(grad, x); }
 inline Tensor mul_zero(const Tensor& grad, const Scalar& x) { return x.equals(1) ? grad : ops::mul(grad, x); }

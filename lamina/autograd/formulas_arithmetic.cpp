@@ -15,13 +15,13 @@ Tensor imag_of(const Tensor& grad) { return grad.is_complex() ? ops::imag(grad) 
 Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
   if (exponent.equals(0)) return ops::zeros_like(grad);
   if (exponent.equals(1)) return grad;
-  return mul_zero(grad, conj(exponent * ops::pow(self, exponent - Scalar(1))));
+  return mul_zero(grad, conj_of(exponent * ops::pow(self, exponent - Scalar(1))));
 }
 
 Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Tensor& exponent) {
   // x ** 0 is 1 everywhere, also at 0 where the formula has 0 * inf.
   const Tensor slope = exponent * ops::pow(self, exponent - Scalar(1));
-  return mul_zero(grad, conj(ops::where(exponent == Scalar(0), Scalar(0), slope)));
+  return mul_zero(grad, conj_of(ops::where(exponent == Scalar(0), Scalar(0), slope)));
 }
 
 namespace {
@@ -34,7 +34,7 @@ Tensor exponent_slope(const Tensor& zero_base, const Tensor& log_base, const Ten
 }  // namespace
 
 Tensor pow_grad_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result) {
-  return mul_zero(grad, conj(exponent_slope(self == Scalar(0), ops::log(self), exponent, result)));
+  return mul_zero(grad, conj_of(exponent_slope(self == Scalar(0), ops::log(self), exponent, result)));
 }
 Tensor pow_grad_exponent(const Tensor& grad, const Scalar& self, const Tensor& exponent, const Tensor& result) {
   // The base in the type of the result; a negative real base has no real logarithm.

@@ -44,12 +44,12 @@ Tensor in_type(const Tensor& t, ScalarType dtype) { return ops::_to_dtype(t, dty
 Tensor prod_grad_all(const Tensor& grad, const Tensor& self, const Tensor&) {
   if (self.dim() == 0) return grad;
   const Tensor flat = ops::reshape(in_type(self, grad.dtype()), {-1});
-  return ops::reshape(grad * conj(product_of_others(flat, 0)), self.sizes());
+  return ops::reshape(grad * conj_of(product_of_others(flat, 0)), self.sizes());
 }
 Tensor prod_grad_dim(const Tensor& grad, const Tensor& self, const Tensor&, int64_t dim, bool keepdim) {
   if (self.dim() == 0) return grad;
   const Tensor g = keepdim ? grad : ops::unsqueeze(grad, dim);
-  return g * conj(product_of_others(in_type(self, grad.dtype()), dim));
+  return g * conj_of(product_of_others(in_type(self, grad.dtype()), dim));
 }
 
 Tensor tie_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntList dims, bool keepdim) {
@@ -97,7 +97,7 @@ Tensor cumprod_grad(const Tensor& grad, const Tensor& self, const Tensor&, int64
     const Tensor first = before.defined() ? before : ops::ones(one, x.dtype(), std::nullopt, x.device());
     const std::vector<Tensor> tail{first, ops::slice(x, dim, i + 1, n, 1)};
     products = ops::cumprod(ops::cat(tail, dim), dim);
-    parts.push_back(ops::sum(ops::slice(grad, dim, i, n, 1) * conj(products), IntList({dim}), true));
+    parts.push_back(ops::sum(ops::slice(grad, dim, i, n, 1) * conj_of(products), IntList({dim}), true));
     const Tensor xi = ops::slice(x, dim, i, i + 1, 1);
     before = before.defined() ? before * xi : xi;
   }
