@@ -32,7 +32,8 @@ double seconds(F&& call) {
 }
 
 template <class T>
-void product(const char* name, int64_t m, int64_t n, int64_t k, int64_t batch = 1, bool transposed_b = false) {
+void product(const char* name, int64_t m, int64_t n, int64_t k, int64_t batch = 1,
+             bool transposed_b = false) {
   std::vector<T> a(batch * m * k), b(batch * k * n);
   for (size_t i = 0; i < a.size(); ++i) a[i] = T(static_cast<float>(i % 97) / 97);
   for (size_t i = 0; i < b.size(); ++i) b[i] = T(static_cast<float>(i % 89) / 89);

@@ -1,7 +1,9 @@
-// The thread pool against OpenMP and oneTBB, on free cores and with other processes on all cores but one.
+// The thread pool against OpenMP and oneTBB, on free cores and with other processes on all cores
+// but one.
 //   pool_bench [threads]
-// Prints, for loops of several lengths, the median time of each variant over the time of one thread: 1.0 means that
-// threads neither help nor hurt. Built with -fopenmp and -DLAMINA_BENCH_TBB -ltbb the other variants appear.
+// Prints, for loops of several lengths, the median time of each variant over the time of one
+// thread: 1.0 means that threads neither help nor hurt. Built with -fopenmp and -DLAMINA_BENCH_TBB
+// -ltbb the other variants appear.
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -108,7 +110,8 @@ int main(int argc, char** argv) {
         for (;;) asm volatile("");
       hogs.push_back(pid);
     }
-    std::printf("%s\n%10s %10s", busy ? "other processes on all cores but one" : "free cores", "elements", "serial us");
+    std::printf("%s\n%10s %10s", busy ? "other processes on all cores but one" : "free cores",
+                "elements", "serial us");
     for (const Variant& v : variants) std::printf(" %22s", v.name);
     std::printf("\n");
     for (int64_t n : {8 << 10, 32 << 10, 128 << 10, 1 << 20, 4 << 20}) {
