@@ -83,7 +83,7 @@ def test_same_numbers_as_the_peer():
     lamina.manual_seed(0)
     assert lamina.randint(0, 10, (5,)).tolist() == [4, 9, 3, 0, 3]
     lamina.manual_seed(0)
-    assert lamina.randperm(5).tolist() == [4, 1, 2, 0, 3]
+    assert lamina.randperm(5).tolist() == [4, 0, 1, 3, 2]
     lamina.manual_seed(0)
     expected = [1.5409960746765137, -0.293428897857666, -2.1787893772125244]
     assert lamina.randn(3).tolist() == pytest.approx(expected, rel=3e-7)

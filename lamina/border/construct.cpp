@@ -5,6 +5,8 @@
 #include "lamina/border/tensor_object.h"
 #include "lamina/core/float_types.h"
 #include "lamina/kernels/result.h"
+#include "lamina/ops/detach.h"
+#include "lamina/ops/to.h"
 #include "lamina/shape/promotion.h"
 
 namespace lamina::border {
@@ -14,10 +16,11 @@ namespace {
 constexpr size_t kMaxDims = 64;
 
 bool is_text(PyObject* o) { return PyUnicode_Check(o) || PyBytes_Check(o); }
+bool has_array(PyObject* o);
 bool is_nested(PyObject* o) {
   if (PyList_Check(o) || PyTuple_Check(o)) return true;
   if (is_text(o) || is_tensor(o) || PyDict_Check(o) || is_number(o)) return false;
-  return PySequence_Check(o) && PyObject_HasAttrString(o, "__len__");
+  return PySequence_Check(o) && PyObject_HasAttrString(o, "__len__") && !has_array(o);
 }
 bool has_array(PyObject* o) {
   return !PyList_Check(o) && !PyTuple_Check(o) && !PyType_Check(o) && !is_number(o) &&
@@ -172,32 +175,23 @@ T* fill(PyObject* o, size_t depth, const Sizes& sizes, T* p) {
   return p;
 }
 
-Tensor converted_copy(PyObject* source, std::optional<ScalarType> dtype, std::optional<Device> device) {
-  Ref detached = call_method(generated_method("detach"), source);
-  Ref result = Ref::share(detached.get());
-  const Tensor& t = unwrap(source);
-  if (device && !(*device == t.device())) {
-    Ref d = owned(wrap(*device));
-    result = call_method(generated_method("to"), result.get(), d.get());
-  }
-  if (dtype && *dtype != t.dtype()) {
-    Ref d = owned(wrap(*dtype));
-    result = call_method(generated_method("to"), result.get(), d.get());
-  }
-  if (unwrap(result.get()).storage() == t.storage())
-    result = call_method(generated_method("clone"), result.get());
-  return unwrap(result.get());
+Tensor convert(const Tensor& t, std::optional<ScalarType> dtype, std::optional<Device> device, bool copy) {
+  ReleaseGil released(t.numel());
+  return ops::to(t, dtype, std::nullopt, device, std::nullopt, false, copy, std::nullopt);
+}
+
+Tensor converted_copy(const Tensor& source, std::optional<ScalarType> dtype, std::optional<Device> device) {
+  return convert(ops::detach(source), dtype, device, true);
 }
 
 }  // namespace
 
 Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::optional<Device> device) {
-  if (is_tensor(data)) return converted_copy(data, dtype, device);
+  if (is_tensor(data)) return converted_copy(unwrap(data), dtype, device);
   if (is_text(data))
     raise_type(std::string("new(): invalid data type '") + Py_TYPE(data)->tp_name + "'");
   if (!is_number(data) && has_array(data)) {
-    Ref shared = owned(wrap(share_array(data, false)));
-    return converted_copy(shared.get(), dtype, device);
+    return converted_copy(share_array(data, false), dtype, device);
   }
   Found found;
   measure(data, 0, found);
@@ -214,10 +208,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::op
       rethrow_overflow();
     }
   }
-  if (device && !device->is_cpu()) {
-    Ref source = owned(wrap(t));
-    return converted_copy(source.get(), std::nullopt, device);
-  }
+  if (device && !device->is_cpu()) return convert(t, std::nullopt, device, false);
   return t;
 }
 
@@ -262,14 +253,9 @@ PyObject* share_or_copy(PyObject* data, std::optional<ScalarType> dtype, std::op
   if (!is_tensor(data) && (is_number(data) || is_text(data) || !has_array(data)))
     return wrap(tensor_from_data(data, dtype, device));
   Ref result = is_tensor(data) ? Ref::share(data) : owned(wrap(share_array(data, false)));
-  if (device && !(*device == unwrap(result.get()).device())) {
-    Ref d = owned(wrap(*device));
-    result = call_method(generated_method("to"), result.get(), d.get());
-  }
-  if (dtype && *dtype != unwrap(result.get()).dtype()) {
-    Ref d = owned(wrap(*dtype));
-    result = call_method(generated_method("to"), result.get(), d.get());
-  }
+  const Tensor& t = unwrap(result.get());
+  if ((device && !(*device == t.device())) || (dtype && *dtype != t.dtype()))
+    return wrap(convert(t, dtype, device, false));
   return result.leak();
 }
 

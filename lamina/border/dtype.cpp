@@ -14,8 +14,7 @@ ScalarType value_of(PyObject* self) { return reinterpret_cast<DtypeObject*>(self
 
 // The prefix is the peer's, so that printed tensors and saved texts are equal.
 PyObject* repr(PyObject* self) {
-  const std::string_view n = name(value_of(self));
-  return PyUnicode_FromFormat("torch.%.*s", static_cast<int>(n.size()), n.data());
+  return wrap("torch." + std::string(name(value_of(self))));
 }
 
 PyObject* reduce(PyObject* self, PyObject*) {

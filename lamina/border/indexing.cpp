@@ -6,6 +6,7 @@
 #include "lamina/border/construct.h"
 #include "lamina/border/tensor_object.h"
 #include "lamina/kernels/result.h"
+#include "lamina/ops/alias.h"
 #include "lamina/ops/copy.h"
 #include "lamina/ops/fill.h"
 #include "lamina/ops/select.h"
@@ -221,7 +222,7 @@ PyObject* tensor_subscript(PyObject* self, PyObject* index) {
   Plan plan = make_plan(t, index);
   if (plan.indices.empty()) {
     // x[...] is a tensor of its own.
-    if (plan.view.is_same(t)) return call_method(generated_method("alias"), self).leak();
+    if (plan.view.is_same(t)) return wrap(ops::alias(t));
     return wrap(std::move(plan.view));
   }
   return wrap(apply_indices(plan));

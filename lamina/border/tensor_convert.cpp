@@ -1,13 +1,20 @@
 // Methods that change type or device by name, and repr.
 #include "lamina/border/tensor_object.h"
+#include "lamina/ops/alias.h"
+#include "lamina/ops/to.h"
 
 namespace lamina::border {
 
 namespace {
 
-FastMethod to_method() {
-  static const FastMethod method = generated_method("to");
-  return method;
+PyObject* converted(PyObject* self, std::optional<ScalarType> dtype, std::optional<Device> device,
+                    bool copy, std::optional<MemoryFormat> format) {
+  const Tensor& t = unwrap(self);
+  const bool same = (!dtype || *dtype == t.dtype()) && (!device || *device == t.device());
+  if (same && !copy && (!format || *format == MemoryFormat::Preserve)) return Py_NewRef(self);
+  return wrap(without_gil(t.numel(), [&] {
+    return ops::to(t, dtype, std::nullopt, device, std::nullopt, false, copy, format);
+  }));
 }
 
 template <ScalarType type>
@@ -18,34 +25,75 @@ PyObject* to_type(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObj
   static constexpr Signature kSignatures[] = {
       make_signature(kParams, "Tensor input, torch.memory_format memory_format = torch.preserve_format")};
   static constinit Parser parser("to", kSignatures);
-  if (nargs == 0 && !names && unwrap(self).dtype() == type) return Py_NewRef(self);
   const ParsedArgs r(parser, self, args, nargs, names);
-  if (r.has(1)) {
-    Ref keywords = owned(Py_BuildValue("(s)", "memory_format"));
-    PyObject* list[] = {dtype_object(type), r.object(1)};
-    return to_method()(self, list, 1, keywords.get());
+  return converted(self, type, std::nullopt, false, r.optional_memory_format(1));
+  LAMINA_BORDER_END
+}
+
+constexpr Param kToDevice[] = {{"input", P::Tensor},
+                               {"device", P::Device, kDefault | kNone},
+                               {"dtype", P::ScalarType, kDefault | kNone},
+                               {"non_blocking", P::Bool, kDefault | kNone},
+                               {"copy", P::Bool, kDefault | kNone},
+                               {"memory_format", P::MemoryFormat, kDefault | kNone | kKeyword}};
+constexpr Param kToDtype[] = {{"input", P::Tensor},
+                              {"dtype", P::ScalarType},
+                              {"non_blocking", P::Bool, kDefault | kNone},
+                              {"copy", P::Bool, kDefault | kNone},
+                              {"memory_format", P::MemoryFormat, kDefault | kNone | kKeyword}};
+constexpr Param kToOther[] = {{"input", P::Tensor},
+                              {"other", P::Tensor},
+                              {"non_blocking", P::Bool, kDefault | kNone},
+                              {"copy", P::Bool, kDefault | kNone},
+                              {"memory_format", P::MemoryFormat, kDefault | kNone | kKeyword}};
+constexpr Signature kToSignatures[] = {
+    make_signature(kToDevice,
+                   "torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = "
+                   "False, *, torch.memory_format memory_format = None"),
+    make_signature(kToDtype,
+                   "torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
+                   "torch.memory_format memory_format = None"),
+    make_signature(kToOther,
+                   "Tensor other, bool non_blocking = False, bool copy = False, *, "
+                   "torch.memory_format memory_format = None")};
+constinit Parser to_parser("to", kToSignatures);
+
+// to(device), to(dtype), to(device, dtype), to(other): the tensor itself where nothing changes.
+PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
+  LAMINA_BORDER_BEGIN
+  if (nargs == 1 && !names && Py_TYPE(args[0]) == &dtype_type)
+    return converted(self, to_dtype(args[0]), std::nullopt, false, std::nullopt);
+  const ParsedArgs r(to_parser, self, args, nargs, names);
+  switch (r.index()) {
+    case 0: {
+      const std::optional<Device> device = r.has(1) ? std::optional(r.device(1)) : std::nullopt;
+      return converted(self, r.optional_scalar_type(2), device, r.boolean_or(4, false),
+                       r.optional_memory_format(5));
+    }
+    case 1:
+      return converted(self, r.scalar_type(1), std::nullopt, r.boolean_or(3, false),
+                       r.optional_memory_format(4));
+    default:
+      return converted(self, r.tensor(1).dtype(), r.tensor(1).device(), r.boolean_or(3, false),
+                       r.optional_memory_format(4));
   }
-  return call_method(to_method(), self, dtype_object(type)).leak();
   LAMINA_BORDER_END
 }
 
 PyObject* cpu(PyObject* self, PyObject*) {
   LAMINA_BORDER_BEGIN
-  if (unwrap(self).device().is_cpu()) return Py_NewRef(self);
-  Ref device = owned(wrap(kCpu));
-  return call_method(to_method(), self, device.get()).leak();
+  return converted(self, std::nullopt, kCpu, false, std::nullopt);
   LAMINA_BORDER_END
 }
 PyObject* cuda(PyObject* self, PyObject*) {
   LAMINA_BORDER_BEGIN
-  Ref device = owned(wrap(Device{DeviceType::CUDA, -1}));
-  return call_method(to_method(), self, device.get()).leak();
+  return converted(self, std::nullopt, Device{DeviceType::CUDA, -1}, false, std::nullopt);
   LAMINA_BORDER_END
 }
 PyObject* type_as(PyObject* self, PyObject* other) {
   LAMINA_BORDER_BEGIN
   if (!is_tensor(other)) raise_type("type_as(): argument 'other' (position 1) must be Tensor");
-  return call_method(to_method(), self, dtype_object(unwrap(other).dtype())).leak();
+  return converted(self, unwrap(other).dtype(), std::nullopt, false, std::nullopt);
   LAMINA_BORDER_END
 }
 
@@ -74,10 +122,7 @@ PyObject* as_subclass(PyObject* self, PyObject* cls) {
   LAMINA_BORDER_BEGIN
   if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type))
     raise_type("as_subclass: cls must be a subclass of Tensor");
-  Ref alias = call_method(generated_method("alias"), self);
-  const Tensor value = unwrap(alias.get());
-  value.impl()->set_pyobject(nullptr, false);
-  return wrap_as(reinterpret_cast<PyTypeObject*>(cls), value);
+  return wrap_as(reinterpret_cast<PyTypeObject*>(cls), ops::alias(unwrap(self)));
   LAMINA_BORDER_END
 }
 
@@ -101,6 +146,7 @@ PyObject* tensor_repr(PyObject* self) {
 }
 
 PyMethodDef tensor_convert_methods[] = {
+    {"to", fast(to), kFast, "Converted to a type, device or memory format."},
     {"float", fast(to_type<ScalarType::Float32>), kFast, "To float32."},
     {"double", fast(to_type<ScalarType::Float64>), kFast, "To float64."},
     {"half", fast(to_type<ScalarType::Float16>), kFast, "To float16."},

@@ -25,7 +25,7 @@ _LAZY = {
     "iinfo": "_type_info",
     "set_printoptions": "_tensor_str",
     "get_printoptions": "_tensor_str",
-    "fork_rng": "random",
+    "fork_rng": "_fork_rng",
     "typename": "_type_info",
     "is_storage": "_type_info",
     "broadcast_tensors": "functional",

@@ -123,7 +123,7 @@ def register_hook(self, hook):
     raise NotImplementedError("register_hook: hooks are not part of this release")
 
 
-def storage_builtins.type(self):
+def storage_type(self):
     """The type of the storage."""
     return _C.UntypedStorage
 

@@ -1,12 +1,9 @@
 """The default generator of random numbers, and its state."""
 
-from contextlib import contextmanager
-
 from lamina._C import _set_default_seed, default_generator
 
 __all__ = [
     "default_generator",
-    "fork_rng",
     "get_rng_state",
     "initial_seed",
     "manual_seed",
@@ -39,14 +36,3 @@ def get_rng_state():
 def set_rng_state(new_state):
     """Go back to a state that get_rng_state gave."""
     default_generator.set_state(new_state)
-
-
-@contextmanager
-def fork_rng(devices=None, enabled=True, **_):
-    """Leave the default generator as it was at the end of the block."""
-    state = get_rng_state() if enabled else None
-    try:
-        yield
-    finally:
-        if enabled:
-            set_rng_state(state)
