@@ -196,7 +196,7 @@ Tensor randn_like(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevi
 }
 Tensor randint_low(int64_t low, int64_t high, IntList size, const Generator& g, Dtype dtype, MaybeLayout layout,
                    MaybeDevice device, Pin pin) {
-  return ops::random_(ops::empty(size, dtype, layout, device, pin, std::nullopt), low, high, g);
+  return ops::random_(ops::empty(size, dtype.value_or(ScalarType::Int64), layout, device, pin, std::nullopt), low, high, g);
 }
 Tensor randint(int64_t high, IntList size, const Generator& g, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
   return randint_low(0, high, size, g, dtype, layout, device, pin);
