@@ -40,10 +40,12 @@ const IntrusivePtr<autograd::Node>& node_of(PyObject* self) {
 // One type for each name, so that type(t.grad_fn).__name__ says which operator it was.
 PyTypeObject* type_of_node(const char* name) {
   static std::unordered_map<std::string, PyTypeObject*> types;
-  PyTypeObject*& type = types[name];
+  // The type's name is the key's text, which stays where it is.
+  const auto entry = types.try_emplace(std::string("lamina.autograd.") + name, nullptr).first;
+  PyTypeObject*& type = entry->second;
   if (!type) {
     PyType_Slot slots[] = {{0, nullptr}};
-    PyType_Spec spec = {name, sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT, slots};
+    PyType_Spec spec = {entry->first.c_str(), sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT, slots};
     Ref bases = owned(PyTuple_Pack(1, reinterpret_cast<PyObject*>(node_type)));
     type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())));
   }
@@ -78,6 +80,9 @@ PyObject* node_next(PyObject* self, void*) {
   }
   return tuple.leak();
   LAMINA_BORDER_END
+}
+PyObject* node_repr(PyObject* self) {
+  return PyUnicode_FromFormat("<%s object at %p>", node_of(self)->name(), static_cast<void*>(self));
 }
 PyObject* node_sequence(PyObject* self, PyObject*) {
   return PyLong_FromUnsignedLongLong(node_of(self)->sequence());
@@ -343,6 +348,7 @@ void add_node_type(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
                          {Py_tp_methods, node_methods},
                          {Py_tp_getset, node_getset},
+                         {Py_tp_repr, reinterpret_cast<void*>(node_repr)},
                          {Py_tp_richcompare, reinterpret_cast<void*>(node_compare)},
                          {Py_tp_hash, reinterpret_cast<void*>(node_hash)},
                          {0, nullptr}};
