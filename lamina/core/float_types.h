@@ -63,9 +63,9 @@ constexpr float half_bits_to_float(uint16_t half) {
 
 constexpr uint16_t float_to_bfloat16_bits(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
-  const uint32_t nan = ((bits >> 16) & 0x8000u) | 0x7fc0u;
-  return static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+  const uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1);
+  const uint32_t nan = (bits & 0x80000000u) | 0x7fc00000u;
+  return static_cast<uint16_t>((value != value ? nan : rounded) >> 16);
 }
 constexpr float bfloat16_bits_to_float(uint16_t b) {
   return std::bit_cast<float>(uint32_t(b) << 16);

@@ -74,9 +74,11 @@ class BlockWalk {
 };
 
 // Whether a result of `out_bytes`, computed from `in_bytes` of other memory, goes around the caches: measured faster
-// where the whole exceeds them.
-constexpr bool streams(int64_t out_bytes, int64_t in_bytes) {
-  return out_bytes >= (int64_t{4} << 20) && out_bytes + in_bytes >= (int64_t{36} << 20);
+// where the whole exceeds them, the sooner the less else there is to do per block.
+inline constexpr int64_t kStreamDirect = int64_t{28} << 20;
+inline constexpr int64_t kStreamBlocks = int64_t{36} << 20;
+constexpr bool streams(int64_t out_bytes, int64_t in_bytes, int64_t limit) {
+  return out_bytes >= (int64_t{4} << 20) && out_bytes + in_bytes >= limit;
 }
 // Whether the memory of two operands of a plan may overlap.
 bool overlap(const Plan& plan, int a, int b);

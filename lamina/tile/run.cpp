@@ -100,7 +100,7 @@ bool Machine::prepare() {
   for (int i = 0; i < num_ins; ++i) in_bytes += plan.bytes(num_outs + i);
   for (int o = 0; o < num_outs; ++o) {
     stream_out[o] = call.outs[o].dtype == type[program.outputs[o]] && plan.stride[0][o] == plan.item[o] &&
-                    streams(plan.bytes(o), in_bytes);
+                    streams(plan.bytes(o), in_bytes, kStreamBlocks);
     for (int i = 0; i < num_ins && stream_out[o]; ++i) stream_out[o] = !overlap(plan, o, num_outs + i);
     if (stream_out[o]) direct_out[o] = false;
   }
@@ -246,12 +246,14 @@ bool run_direct(const Call& call, const Program& program) {
     in_bytes += item[s] * numel;
     in_place = in_place || data[s] == data[0];
   }
-  if (!in_place && streams(item[0] * numel, in_bytes)) {
+  if (!in_place && streams(item[0] * numel, in_bytes, kStreamDirect)) {
     const StreamLoop stream = level().stream;
     queue::parallel_for(0, numel, kParallelGrain, [&](int64_t b, int64_t e) {
-      alignas(64) char block[kBlock * 16];
-      for (int64_t i = b; i < e; i += kBlock) {
-        const int64_t n = std::min(kBlock, e - i);
+      constexpr int64_t kStep = 8192;  // bytes
+      alignas(64) char block[kStep];
+      const int64_t step = kStep / item[0];
+      for (int64_t i = b; i < e; i += step) {
+        const int64_t n = std::min(step, e - i);
         loop(block, data[1] + i * item[1], data[2] + i * item[2], data[3] + i * item[3], n);
         stream(data[0] + i * item[0], block, n * item[0]);
       }
