@@ -168,6 +168,7 @@ std::string found_in(PyObject* o, const Param& p) {
 // Matches one call; `problem` (may be null) receives why a signature does not fit.
 struct Matcher {
   ParsedArgs& out;
+  Parser& parser;
   PyObject* self;
   PyObject* const* args;
   Py_ssize_t nargs;
@@ -180,6 +181,7 @@ struct Matcher {
     if (self) {
       slots[0] = self;
       given = 1;
+      if (is_tensor(self)) out.work_ = unwrap(self).numel();
     }
     const Py_ssize_t room = s.positional - given;
     Py_ssize_t taken = nargs;
@@ -187,6 +189,7 @@ struct Matcher {
     if (room == 1 && nargs >= 1 && s.params[given].type == P::IntList && !is_sequence(args[0]) &&
         is_int(args[0]) && (nargs > 1 || s.params[given].list_size == 0)) {
       slots[given] = args[0];
+      out.has_lists_ |= given == 0;
       out.varargs_ = args;
       out.varargs_count_ = static_cast<int32_t>(nargs);
       out.varargs_slot_ = static_cast<int8_t>(given);
@@ -216,11 +219,14 @@ struct Matcher {
       return true;
     }
     for (int i = given; i < s.count; ++i) slots[i] = nullptr;
+    PyObject* const* interned = parser.names(static_cast<int>(&s - parser.signatures()));
     uint32_t named = 0;
     for (Py_ssize_t k = 0; k < names; ++k) {
       PyObject* name = PyTuple_GET_ITEM(kwnames, k);
       int i = 0;
-      while (i < s.count && !names_param(name, s.params[i].name)) ++i;
+      while (i < s.count && interned[i] != name) ++i;
+      if (i == s.count)
+        for (i = 0; i < s.count && !names_param(name, s.params[i].name);) ++i;
       if (i == s.count) {
         if (problem)
           *problem = std::string("got an unexpected keyword argument '") + PyUnicode_AsUTF8(name) + "'";
@@ -246,7 +252,13 @@ struct Matcher {
         out.slots_[i] = nullptr;
         return true;
       }
-    } else if (p.type == P::Tensor ? is_tensor(o) : fits(o, p)) {
+    } else if (p.type <= P::TensorOrScalar && is_tensor(o)) {
+      const int64_t n = unwrap(o).numel();
+      if (n > out.work_) out.work_ = n;
+      out.slots_[i] = o;
+      return true;
+    } else if (p.type != P::Tensor && fits(o, p)) {
+      out.has_lists_ |= p.type == P::TensorList || (p.type == P::IntList && i == 0);
       out.slots_[i] = o;
       return true;
     }
@@ -311,10 +323,10 @@ struct Matcher {
   }
 };
 
-ParsedArgs::ParsedArgs(const Parser& parser, PyObject* self, PyObject* const* args,
+ParsedArgs::ParsedArgs(Parser& parser, PyObject* self, PyObject* const* args,
                        Py_ssize_t nargs, PyObject* kwnames)
     : parser_(&parser) {
-  Matcher m{*this, self, args, nargs, kwnames};
+  Matcher m{*this, parser, self, args, nargs, kwnames};
   for (int i = 0; i < parser.count(); ++i) {
     if (m.match(parser.signatures()[i], nullptr)) {
       index_ = static_cast<int8_t>(i);
@@ -509,29 +521,39 @@ Generator ParsedArgs::generator(int i) const {
   return slots_[i] ? reinterpret_cast<GeneratorObject*>(slots_[i])->value : Generator();
 }
 
-int64_t ParsedArgs::work() const {
+int64_t ParsedArgs::list_work() const {
   const Signature& s = parser_->signatures()[index_];
   int64_t work = 0;
   for (int i = 0; i < s.count; ++i) {
     PyObject* o = slots_[i];
     if (!o) continue;
-    if (s.params[i].type <= P::TensorOrScalar) {
-      if (border::is_tensor(o)) {
-        // Both operands of a product of matrices count: work grows faster than their sizes.
-        const int64_t n = unwrap(o).numel();
-        work = n > work ? n : work;
-      }
-    } else if (s.params[i].type == P::TensorList) {
+    if (s.params[i].type == P::TensorList) {
       for (Py_ssize_t k = 0; k < length(o); ++k) work += unwrap(items_of(o)[k]).numel();
     } else if (s.params[i].type == P::IntList && i == 0) {
       // Creation: the sizes tell what will be written. Wrong ones raise in the call itself.
       int64_t n = 1;
       for (const int64_t d : int_list(i))
         if (__builtin_mul_overflow(n, d, &n)) return 0;
-      work = n > work ? n : work;
+      work += n;
     }
   }
   return work;
+}
+
+PyObject* const* Parser::names(int signature) {
+  if (!names_) {
+    size_t total = 0;
+    for (int i = 0; i < count_; ++i) total += signatures_[i].count;
+    auto* made = new PyObject*[total];
+    size_t k = 0;
+    for (int i = 0; i < count_; ++i)
+      for (int p = 0; p < signatures_[i].count; ++p)
+        made[k++] = checked(PyUnicode_InternFromString(signatures_[i].params[p].name));
+    names_ = made;
+  }
+  PyObject** names = names_;
+  for (int i = 0; i < signature; ++i) names += signatures_[i].count;
+  return names;
 }
 
 }  // namespace lamina::border

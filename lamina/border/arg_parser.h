@@ -115,11 +115,14 @@ class Parser {
   const char* name() const { return name_; }
   const Signature* signatures() const { return signatures_; }
   int count() const { return count_; }
+  // The interned names of a signature's parameters: keywords of compiled code are the same objects.
+  PyObject* const* names(int signature);
 
  private:
   const char* name_;
   const Signature* signatures_;
   uint8_t count_;
+  PyObject** names_ = nullptr;  // of all signatures, made at the first keyword
 };
 
 // Tensors of a list argument; up to eight without memory from the heap.
@@ -149,7 +152,7 @@ class ParsedArgs {
 
   // Picks the first signature that fits; raises TypeError where none does. `self` (may be null) is
   // bound to slot 0.
-  ParsedArgs(const Parser& parser, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+  ParsedArgs(Parser& parser, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
              PyObject* kwnames);
   ParsedArgs(const ParsedArgs&) = delete;
 
@@ -211,19 +214,22 @@ class ParsedArgs {
   Generator generator(int i) const;
 
   // About how many elements the call touches: decides whether the GIL is released.
-  int64_t work() const;
+  int64_t work() const { return has_lists_ ? work_ + list_work() : work_; }
   // For the end of a switch over index(): raises that the parser is broken.
   PyObject* unreachable() const;
 
  private:
   friend struct Matcher;
   int64_t convert_item(int i, PyObject* o) const;
+  int64_t list_work() const;
   const Parser* parser_;
   // The arguments that form the list in slot varargs_slot_ when a list of ints was given as x.view(2, 3).
   PyObject* const* varargs_ = nullptr;
   int32_t varargs_count_ = 0;
   int8_t varargs_slot_ = -1;
   int8_t index_ = -1;
+  bool has_lists_ = false;  // of tensors or of sizes
+  int64_t work_ = 0;        // elements of the largest tensor
   PyObject* slots_[kMaxParams];
 };
 

@@ -4,13 +4,19 @@
 #include <string>
 
 #include "lamina/autograd/variable.h"
+#include "lamina/border/generated_support.h"
 #include "lamina/border/tensor_object.h"
 #include "lamina/dispatch/library.h"
 #include "lamina/memory/allocator.h"
+#include "lamina/ops/full.h"
 #include "lamina/queue/parallel.h"
 #include "lamina/shape/promotion.h"
 
 namespace lamina::border {
+
+Tensor tensor_or_number(const ParsedArgs& r, int slot) {
+  return r.is_tensor(slot) ? r.tensor(slot) : ops::full({}, r.scalar(slot));
+}
 
 Tensor with_requires_grad(Tensor t, bool requires_grad) {
   if (requires_grad) autograd::set_requires_grad(t, true);

@@ -10,6 +10,8 @@ namespace lamina::border {
 
 // A factory's requires_grad=.
 Tensor with_requires_grad(Tensor t, bool requires_grad);
+// The tensor in a slot, or the number there as a tensor without dimensions.
+Tensor tensor_or_number(const ParsedArgs& r, int slot);
 // Raises TypeError where out= has another number of tensors than the operator has results.
 void check_out_count(size_t given, size_t expected, const char* op);
 

@@ -99,6 +99,10 @@ bool equal(const Tensor& self, const Tensor& other) {
   return scalar_of(ops::all(ops::eq(self, other))).to_bool();
 }
 
+Tensor square(const Tensor& self) {
+  return is_bool(self.dtype()) ? ops::pow(self, Scalar(2)) : ops::_square(self);
+}
+
 Tensor positive(const Tensor& self) {
   LAMINA_CHECK(!is_bool(self.dtype()), "positive: the `+` operator is not supported on bool tensors");
   return self;

@@ -50,7 +50,8 @@ TensorImpl* TensorImpl::make_in_block(ScalarType dtype, Device device, size_t by
   // Two block sizes only, so that the free lists stay short.
   const uint32_t room = bytes <= 64 ? 64 : kMaxInBlock;
   char* memory = static_cast<char*>(allocate_block(TensorBlock::bytes_offset() + room));
-  char* data = memory + TensorBlock::bytes_offset();
+  // Nothing to point at is a null pointer, as in a storage of its own.
+  char* data = bytes ? memory + TensorBlock::bytes_offset() : nullptr;
   return &(new (memory) TensorBlock(dtype, device, data, bytes, room))->impl;
 }
 

@@ -81,7 +81,6 @@ void bmm(const Tensor& result, const Tensor& self, const Tensor& mat2) {
 
 void baddbmm(const Tensor& result, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
              const Scalar& alpha) {
-  check_types(beta, alpha, result.dtype(), "baddbmm");
   check_matmul_type(self, "baddbmm");
   cpu::BatchedGemm g = batched(result, batch1, batch2);
   g.gemm.alpha = alpha;
@@ -113,7 +112,6 @@ void mv(const Tensor& result, const Tensor& self, const Tensor& vec) {
 
 void addmv(const Tensor& result, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
            const Scalar& alpha) {
-  check_types(beta, alpha, result.dtype(), "addmv");
   check_matmul_type(self, "addmv_impl_cpu");
   cpu::Gemv g = gemv_of(result, mat, vec);
   g.alpha = alpha;

@@ -61,7 +61,7 @@ ScalarType widen_for_scalar(const Pointwise& op, ScalarType common, const Scalar
 }
 
 void check_unit_scalar(const Pointwise& op, ScalarType common, const Scalar* scalars) {
-  if (op.unit_scalar < 0) return;
+  if (!op.unit_is_alpha) return;
   const Scalar& alpha = scalars[op.unit_scalar];
   LAMINA_CHECK(is_bool(common) || !alpha.is_bool(), op.name, ": Boolean alpha only supported for Boolean results.");
   LAMINA_CHECK(!is_integral(common, true) || alpha.is_integral() || alpha.is_bool(), op.name,

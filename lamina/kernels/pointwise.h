@@ -23,6 +23,7 @@ struct Pointwise {
   const tile::Program* program;
   const tile::Program* unit_program;  // used when scalar `unit_scalar` is 1
   int8_t unit_scalar;                 // -1: none
+  bool unit_is_alpha;                 // must fit the operands' kind of number
   uint8_t num_inputs;
   uint8_t num_scalars;
   uint8_t promoting_scalars;  // bit i: scalar i takes part in promotion

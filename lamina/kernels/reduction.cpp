@@ -4,6 +4,7 @@
 
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
+#include "lamina/generated/declarations.h"
 #include "lamina/kernels/result.h"
 #include "lamina/shape/promotion.h"
 #include "lamina/shape/reduce.h"
@@ -63,8 +64,33 @@ Plan plan(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
   return p;
 }
 
+void run(const Reduction& op, const Plan& p, const Tensor& out, const ReductionArgs& args);
+
+// The variance of complex numbers is that of the real parts plus that of the imaginary parts.
+void run_complex_variance(const Reduction& op, const Plan& p, const Tensor& out, const ReductionArgs& args) {
+  const Tensor in = contiguous_values(converted(p.input, to_complex(p.accumulate)));
+  const ScalarType real = to_real(in.dtype());
+  const Tensor parts = kernels::view_as_real(in);
+  Reduction variance = op;
+  variance.kind = tile::Reduce::var;
+  Plan part = p;
+  part.accumulate = real;
+  Tensor sums[2];
+  for (int i = 0; i < 2; ++i) {
+    part.input = kernels::select(parts, -1, i);
+    sums[i] = empty_contiguous(out.sizes(), real, kCpu);
+    run(variance, part, sums[i], args);
+  }
+  tile::direct_loop(tile::Op::add, real)(sums[0].data(), sums[0].data(), sums[1].data(), nullptr, out.numel());
+  if (op.kind == tile::Reduce::std_dev)
+    tile::direct_loop(tile::Op::sqrt, real)(sums[0].data(), sums[0].data(), nullptr, nullptr, out.numel());
+  copy_values(out, sums[0]);
+}
+
 void run(const Reduction& op, const Plan& p, const Tensor& out, const ReductionArgs& args) {
   if (out.is_meta()) return;
+  if (is_complex(p.input.dtype()) && (op.kind == tile::Reduce::var || op.kind == tile::Reduce::std_dev))
+    return run_complex_variance(op, p, out, args);
   const Tensor& in = p.input;
   bool reduced[tile::kMaxDims];
   Sizes strides(static_cast<size_t>(in.dim()), 0);

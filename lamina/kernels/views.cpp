@@ -201,7 +201,7 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std:
   const int64_t d = wrap_dim(dim, self.dim(), "slice");
   const SliceRange r = slice_range(self.sizes()[d], start, end, step);
   Sizes sizes = copy(self.sizes()), strides = copy(self.strides());
-  const int64_t offset = self.storage_offset() + (r.count == 0 ? 0 : r.start * strides[d]);
+  const int64_t offset = self.storage_offset() + std::max<int64_t>(r.start, 0) * strides[d];
   sizes[d] = r.count;
   // With fewer than two elements the stride is never used; it must not overflow for absurd steps.
   if (__builtin_mul_overflow(self.strides()[d], step, &strides[d])) strides[d] = self.strides()[d];

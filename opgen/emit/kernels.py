@@ -89,7 +89,8 @@ def _pointwise(op: Operator) -> str:
     direct = _direct_op(p, None)
     text += (
         f"constexpr kernels::Pointwise {base}_op{{\"{op.name}\", &{base}_program, {unit}, "
-        f"{list(p.scalars).index(op.unit_scalar) if op.unit_scalar else -1}, {len(p.inputs)}, {len(p.scalars)}, {mask}, "
+        f"{list(p.scalars).index(op.unit_scalar) if op.unit_scalar else -1}, "
+        f"{'true' if op.unit_scalar == 'alpha' else 'false'}, {len(p.inputs)}, {len(p.scalars)}, {mask}, "
         f"kernels::Promotion::{_PROMOTION[op.raw.get('promote', 'default')]}, tile::RegClass::{p.output_class}, "
         f"{'true' if direct else 'false'}, tile::Op::{direct or 'copy'}, "
         f"{'true' if unit_direct else 'false'}, tile::Op::{unit_direct or 'copy'}, \"{categories(op)}\"}};\n"

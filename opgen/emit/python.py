@@ -64,10 +64,11 @@ def bindings(operators: list[Operator]) -> list[Binding]:
         names = [n for n in names if op.raw.get("python", True)]
         base_form = op.functional.form
         for n in names:
+            if "." in n:  # an alias in another module: special.exp2
+                add(*n.rsplit(".", 1), op, base_form)
+                continue
             if "function" in op.variants:
                 for module in op.modules:
-                    if n in op.aliases and module and n != op.name and "." in n:
-                        continue
                     add(module, n, op, base_form)
             if "method" in op.variants:
                 add("method", n, op, base_form)
@@ -118,6 +119,13 @@ class PySignature:
     params: list[Param]
     outs: list[Param]
     factory: bool
+    method: bool
+
+    @property
+    def takes_number(self) -> bool:
+        """Whether a number may stand for the first tensor: ``mul(2, x)``."""
+        op = self.ops[0]
+        return not self.method and self.form == "functional" and bool(op.raw.get("number_first"))
 
     @property
     def single_out(self) -> bool:
@@ -127,9 +135,9 @@ class PySignature:
         """(name, parser type, flags, list size)."""
         out = []
         for i, p in enumerate(self.params):
-            name = "input" if i == 0 and p.name == "self" else p.name
+            name = "input" if p.name == "self" and not self.method else p.name
             t = p.type
-            if p.union:
+            if p.union or (i == 0 and self.takes_number):
                 kind = "TensorOrScalar"
             elif t.is_list:
                 kind = {"Tensor": "TensorList", "int": "IntList", "float": "DoubleList"}[t.base]
@@ -158,7 +166,7 @@ class PySignature:
             if p.keyword_only and not star:
                 parts.append("*")
                 star = True
-            name = "input" if i == 0 and p.name == "self" else p.name
+            name = "input" if p.name == "self" else p.name
             kind = _TEXT[p.type.base]
             if p.type.is_list:
                 kind = f"tuple of {kind}s"
@@ -178,7 +186,9 @@ def signatures(b: Binding) -> list[PySignature]:
         params = _py_params(op, form)
         outs = [p for p in params if p.type.written] if form == "functional" else []
         params = _positional_first([p for p in params if p not in outs])
-        out.append(PySignature([o for o, _ in group], form, params, outs, is_factory(op.schema)))
+        if b.module == "method":  # the receiver comes first: x.where(condition, other)
+            params.sort(key=lambda p: p.name != "self")
+        out.append(PySignature([o for o, _ in group], form, params, outs, is_factory(op.schema), b.module == "method"))
     return out
 
 
@@ -253,7 +263,9 @@ def _case(sig: PySignature, index: int) -> str:
     unions = [p.name for p in sig.params if p.union]
     slots = {p.name: i for i, p in enumerate(sig.params)}
     for p in sig.params:
-        if not p.union:
+        if slots[p.name] == 0 and sig.takes_number:
+            text += f"        const Tensor {p.name} = tensor_or_number(r, 0);\n"
+        elif not p.union:
             text += f"        {_read(p, slots[p.name], p.type)[0]}\n"
     out_slot = len(sig.params)
     factory_slot = out_slot + (1 if sig.outs else 0) if sig.factory else None
