@@ -173,6 +173,8 @@ struct Matcher {
   PyObject* const* args;
   Py_ssize_t nargs;
   PyObject* kwnames;
+  // Whether a tensor of one element may stand for a number; an overload that takes it as a tensor goes first.
+  bool lenient = true;
 
   bool match(const Signature& s, std::string* problem) {
     PyObject** slots = out.slots_;
@@ -257,7 +259,7 @@ struct Matcher {
       if (n > out.work_) out.work_ = n;
       out.slots_[i] = o;
       return true;
-    } else if (p.type != P::Tensor && fits(o, p)) {
+    } else if (p.type != P::Tensor && fits(o, p) && (lenient || !takes_number(p.type) || !is_tensor(o))) {
       out.has_lists_ |= p.type == P::TensorList || (p.type == P::IntList && i == 0);
       out.slots_[i] = o;
       return true;
@@ -270,6 +272,10 @@ struct Matcher {
                  (found.empty() ? "not " + type_of(o) : "but found element of type " + found);
     }
     return false;
+  }
+
+  static bool takes_number(ParamType t) {
+    return t == P::Scalar || t == P::Int || t == P::Double || t == P::IntList;
   }
 
   bool missing(const Signature& s, int first, std::string* problem) {
@@ -327,12 +333,15 @@ ParsedArgs::ParsedArgs(Parser& parser, PyObject* self, PyObject* const* args,
                        Py_ssize_t nargs, PyObject* kwnames)
     : parser_(&parser) {
   Matcher m{*this, parser, self, args, nargs, kwnames};
-  for (int i = 0; i < parser.count(); ++i) {
-    if (m.match(parser.signatures()[i], nullptr)) {
-      index_ = static_cast<int8_t>(i);
-      return;
+  m.lenient = parser.count() == 1;
+  do {
+    for (int i = 0; i < parser.count(); ++i) {
+      if (m.match(parser.signatures()[i], nullptr)) {
+        index_ = static_cast<int8_t>(i);
+        return;
+      }
     }
-  }
+  } while (!std::exchange(m.lenient, true));
   m.fail(parser);
 }
 

@@ -255,4 +255,40 @@ int tensor_assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
   LAMINA_BORDER_END_WITH(-1)
 }
 
+namespace {
+
+constexpr Param kNonzero[] = {{"input", P::Tensor},
+                              {"as_tuple", P::Bool, kDefault | kKeyword},
+                              {"out", P::Tensor, kDefault | kNone | kKeyword}};
+constexpr Signature kNonzeroSignatures[] = {
+    make_signature(kNonzero, "Tensor input, *, bool as_tuple = False, Tensor out = None")};
+constinit Parser nonzero_parser("nonzero", kNonzeroSignatures);
+
+// The places of what is not zero: one row each, or with as_tuple one tensor for each dimension.
+PyObject* nonzero(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
+  LAMINA_BORDER_BEGIN
+  const ParsedArgs r(nonzero_parser, self && is_tensor(self) ? self : nullptr, args, nargs, names);
+  Tensor t = r.tensor(0);
+  const bool as_tuple = r.boolean_or(1, false);
+  if (r.has(2)) {
+    if (as_tuple) raise_type("nonzero does not support the out kwarg when as_tuple is True");
+    return wrap(without_gil(r.work(), [&] { return ops::nonzero_out(r.tensor(2), t); }));
+  }
+  if (as_tuple && t.dim() == 0) t = ops::unsqueeze(t, 0);
+  const Tensor places = without_gil(r.work(), [&] { return ops::nonzero(t); });
+  if (!as_tuple) return wrap(places);
+  Ref columns = owned(PyTuple_New(t.dim()));
+  for (int64_t d = 0; d < t.dim(); ++d)
+    PyTuple_SET_ITEM(columns.get(), d, wrap(ops::select(places, 1, d)));
+  return columns.leak();
+  LAMINA_BORDER_END
+}
+
+}  // namespace
+
+PyMethodDef index_functions[] = {
+    {"nonzero", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(nonzero)),
+     METH_FASTCALL | METH_KEYWORDS, "Where the elements are not zero."},
+    {}};
+
 }  // namespace lamina::border

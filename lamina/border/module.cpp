@@ -47,7 +47,7 @@ void fill(PyObject* module) {
   add_grad_modes(module);
   // Operators first: a hand-written function of the same name replaces one.
   for (PyMethodDef* table : {generated_functions(), construct_functions, numpy_functions, functions,
-                             generator_functions, autograd_functions, grad_mode_functions})
+                             index_functions, generator_functions, autograd_functions, grad_mode_functions})
     checked(PyModule_AddFunctions(module, table));
   add_submodule_functions(module);
 }

@@ -22,7 +22,7 @@ Py_ssize_t length(PyObject* self) {
   return value_of(self) ? static_cast<Py_ssize_t>(value_of(self)->nbytes()) : 0;
 }
 PyObject* data_ptr(PyObject* self, PyObject*) {
-  return PyLong_FromVoidPtr(value_of(self) ? value_of(self)->data() : nullptr);
+  return PyLong_FromVoidPtr(length(self) > 0 ? value_of(self)->data() : nullptr);
 }
 PyObject* nbytes(PyObject* self, PyObject*) { return PyLong_FromSsize_t(length(self)); }
 PyObject* element_size(PyObject*, PyObject*) { return PyLong_FromLong(1); }

@@ -373,7 +373,7 @@ void add_tensor_type(PyObject* module) {
   tensor_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())));
   add_methods(generated_methods());
   for (PyMethodDef* table : {tensor_methods, tensor_convert_methods, tensor_numpy_methods,
-                             tensor_autograd_methods})
+                             tensor_autograd_methods, index_functions})
     add_methods(table);
   add_attributes(tensor_attributes);
   add_attributes(tensor_autograd_attributes);

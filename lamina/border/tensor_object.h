@@ -25,6 +25,7 @@ extern PyMethodDef tensor_methods[];         // tensor_methods.cpp
 extern PyMethodDef tensor_convert_methods[]; // tensor_convert.cpp
 extern PyMethodDef tensor_numpy_methods[];   // numpy.cpp
 extern PyMethodDef tensor_autograd_methods[];  // autograd.cpp
+extern PyMethodDef index_functions[];          // indexing.cpp; methods too
 extern PyGetSetDef tensor_attributes[];      // tensor_attributes.cpp
 extern PyGetSetDef tensor_autograd_attributes[];
 void find_slot_methods();                    // number_slots.cpp: after the generated methods are known

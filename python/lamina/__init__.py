@@ -71,6 +71,12 @@ def __dir__():
     return sorted({*globals(), *_LAZY, *_SUBMODULES})
 
 
+# What is written in Python stands before an operator of the same name.
+for _name in _LAZY:
+    globals().pop(_name, None)
+del _name
+
+
 def _attach():
     """Methods of Tensor that are written in Python; each loads its module at the first call."""
 
@@ -97,6 +103,9 @@ def _attach():
         "storage_type",
     ):
         setattr(Tensor, name, forward(name))  # noqa: F405
+    Tensor.__div__ = Tensor.__truediv__  # noqa: F405
+    Tensor.__rdiv__ = Tensor.__rtruediv__  # noqa: F405
+    Tensor.__idiv__ = Tensor.__itruediv__  # noqa: F405
     Tensor.__array_priority__ = 1000  # noqa: F405
     Tensor.__module__ = "lamina"  # noqa: F405
 

@@ -1,6 +1,6 @@
 """Operators of lamina.fft."""
 
-from lamina._C import _submodule_functions
+from lamina import _C
 
-globals().update(_submodule_functions.get("fft", {}))
-__all__ = sorted(_submodule_functions.get("fft", {}))
+globals().update(_C._submodule_functions.get("fft", {}))
+__all__ = sorted(_C._submodule_functions.get("fft", {}))

@@ -1,6 +1,15 @@
 """Operators of lamina.linalg."""
 
-from lamina._C import _submodule_functions
+from lamina import _C
 
-globals().update(_submodule_functions.get("linalg", {}))
-__all__ = sorted(_submodule_functions.get("linalg", {}))
+# Operators of the top module that have a name here, too.
+_SHARED = {
+    "matmul": "matmul",
+}
+
+for _name, _function in _C._submodule_functions.get("linalg", {}).items():
+    globals()[_name] = _function
+for _name, _top in _SHARED.items():
+    if hasattr(_C, _top):
+        globals().setdefault(_name, getattr(_C, _top))
+__all__ = sorted(n for n in globals() if not n.startswith("_"))
