@@ -7,6 +7,7 @@
 #include "lamina/border/functions.h"
 #include "lamina/border/generated.h"
 #include "lamina/border/generator.h"
+#include "lamina/border/operators.h"
 #include "lamina/border/tensor_object.h"
 
 namespace lamina::border {
@@ -47,7 +48,7 @@ void fill(PyObject* module) {
   add_grad_modes(module);
   // Operators first: a hand-written function of the same name replaces one.
   for (PyMethodDef* table : {generated_functions(), construct_functions, numpy_functions, functions,
-                             index_functions, generator_functions, autograd_functions, grad_mode_functions})
+                             index_functions, operator_functions, generator_functions, autograd_functions, grad_mode_functions})
     checked(PyModule_AddFunctions(module, table));
   add_submodule_functions(module);
 }

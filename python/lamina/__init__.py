@@ -22,6 +22,7 @@ newaxis = None
 # Names that come from a module of their own at first use.
 _LAZY = {
     "finfo": "_type_info",
+    "ops": "_ops_namespace",
     "iinfo": "_type_info",
     "set_printoptions": "_tensor_str",
     "get_printoptions": "_tensor_str",

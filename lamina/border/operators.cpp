@@ -1,0 +1,227 @@
+// lamina.ops.NAMESPACE.NAME.OVERLOAD(...): any operator by its schema, boxed.
+#include "lamina/border/operators.h"
+
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include "lamina/border/tensor_object.h"
+#include "lamina/dispatch/library.h"
+
+namespace lamina::border {
+
+namespace {
+
+using dispatch::Stack;
+using dispatch::Value;
+
+struct SchemaParam {
+  std::string type;  // without alias marks: "Tensor?", "int[2]"
+  std::string name;
+  std::string preset;
+  bool has_preset = false;
+  bool keyword_only = false;
+};
+
+std::string trimmed(std::string_view s) {
+  while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
+  while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
+  return std::string(s);
+}
+
+// The parameters of "ns::name.overload(Tensor(a) self, int dim=0) -> Tensor(a)".
+std::vector<SchemaParam> parameters(std::string_view schema) {
+  const size_t open = schema.find('(');
+  int depth = 0;
+  std::vector<std::string> parts;
+  std::string part;
+  for (size_t i = open; i < schema.size(); ++i) {
+    const char c = schema[i];
+    if (c == ')' && --depth == 0) break;
+    if (c == '[') ++depth;
+    if (c == ']') --depth;
+    if (c == ',' && depth == 1) {
+      parts.push_back(trimmed(part));
+      part.clear();
+    } else if (i != open) {
+      part += c;
+    }
+    if (c == '(') ++depth;
+  }
+  if (!trimmed(part).empty()) parts.push_back(trimmed(part));
+  std::vector<SchemaParam> out;
+  bool keyword_only = false;
+  for (const std::string& p : parts) {
+    if (p == "*") {
+      keyword_only = true;
+      continue;
+    }
+    SchemaParam s;
+    s.keyword_only = keyword_only;
+    const size_t space = p.rfind(' ', p.find('=') == std::string::npos ? std::string::npos : p.find('='));
+    std::string type = p.substr(0, space);
+    const size_t mark = type.find('(');
+    if (mark != std::string::npos) type.erase(mark, type.find(')') - mark + 1);
+    s.type = type;
+    std::string rest = p.substr(space + 1);
+    const size_t equal = rest.find('=');
+    s.has_preset = equal != std::string::npos;
+    s.name = rest.substr(0, equal);
+    if (s.has_preset) s.preset = rest.substr(equal + 1);
+    out.push_back(s);
+  }
+  return out;
+}
+
+bool starts(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
+
+std::vector<int64_t> ints_of(PyObject* o) {
+  if (is_int(o)) return {to_int(o)};
+  Ref items = owned(PySequence_Fast(o, "expected a sequence of ints"));
+  std::vector<int64_t> out;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+    out.push_back(to_int(PySequence_Fast_GET_ITEM(items.get(), i)));
+  return out;
+}
+
+Value value_of(const SchemaParam& p, PyObject* o) {
+  const bool list = p.type.find('[') != std::string::npos;
+  if (o == Py_None) {
+    if (p.type.back() != '?') raise_type("argument '" + p.name + "' must be " + p.type + ", not None");
+    return {};
+  }
+  if (starts(p.type, "Tensor")) {
+    if (!list) {
+      if (!is_tensor(o)) raise_type("argument '" + p.name + "' must be Tensor, not " + Py_TYPE(o)->tp_name);
+      return unwrap(o);
+    }
+    Ref items = owned(PySequence_Fast(o, "expected a sequence of tensors"));
+    std::vector<Tensor> out;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+      if (item != Py_None && !is_tensor(item)) raise_type("argument '" + p.name + "' must be a list of Tensors");
+      out.push_back(item == Py_None ? Tensor() : unwrap(item));
+    }
+    return out;
+  }
+  if (starts(p.type, "int") || starts(p.type, "SymInt")) {
+    if (list) return ints_of(o);
+    return to_int(o);
+  }
+  if (starts(p.type, "float")) {
+    if (!list) return to_double(o);
+    Ref items = owned(PySequence_Fast(o, "expected a sequence of floats"));
+    std::vector<double> out;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+      out.push_back(to_double(PySequence_Fast_GET_ITEM(items.get(), i)));
+    return out;
+  }
+  if (starts(p.type, "bool") && !list) return to_bool(o);
+  if (starts(p.type, "Scalar") && !starts(p.type, "ScalarType") && !list) return to_scalar(o);
+  if (starts(p.type, "ScalarType")) return to_dtype(o);
+  if (starts(p.type, "str")) return std::string(to_string_view(o));
+  if (starts(p.type, "Device")) return to_device(o);
+  if (starts(p.type, "Layout")) return to_layout(o);
+  if (starts(p.type, "MemoryFormat")) return to_memory_format(o);
+  if (starts(p.type, "Generator")) {
+    if (!PyObject_TypeCheck(o, &generator_type)) raise_type("argument '" + p.name + "' must be a Generator");
+    return reinterpret_cast<GeneratorObject*>(o)->value;
+  }
+  raise_type("argument '" + p.name + "' has a type that cannot be passed from Python: " + p.type);
+}
+
+Value preset_of(const SchemaParam& p) {
+  const std::string& d = p.preset;
+  if (d == "None") return {};
+  if (d == "True" || d == "False") return d == "True";
+  if (d == "[]") return std::vector<int64_t>{};
+  if (!d.empty() && d[0] == '[') {
+    std::vector<int64_t> out;
+    for (size_t i = 1; i < d.size();) {
+      out.push_back(std::stoll(d.substr(i)));
+      i = d.find(',', i);
+      if (i == std::string::npos) break;
+      ++i;
+    }
+    return out;
+  }
+  if (d == "contiguous_format") return MemoryFormat::Contiguous;
+  if (d == "preserve_format") return MemoryFormat::Preserve;
+  if (d == "strided") return Layout::Strided;
+  if (d[0] == '\'' || d[0] == '"') return d.substr(1, d.size() - 2);
+  if (p.type.find("[") != std::string::npos) return std::vector<int64_t>{std::stoll(d)};
+  if (starts(p.type, "float")) return std::stod(d);
+  if (starts(p.type, "Scalar"))
+    return d.find_first_of(".e") == std::string::npos ? Scalar(static_cast<int64_t>(std::stoll(d))) : Scalar(std::stod(d));
+  if (d == "long") return ScalarType::Int64;
+  return static_cast<int64_t>(std::stoll(d));
+}
+
+PyObject* wrap_value(const Value& v) {
+  return std::visit(
+      [](const auto& x) -> PyObject* {
+        using T = std::decay_t<decltype(x)>;
+        if constexpr (std::is_same_v<T, std::monostate> || std::is_same_v<T, Generator>) {
+          Py_RETURN_NONE;
+        } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
+          return wrap_ints(x);
+        } else if constexpr (std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<bool>> ||
+                             std::is_same_v<T, std::vector<Scalar>>) {
+          Ref list = owned(PyList_New(static_cast<Py_ssize_t>(x.size())));
+          for (size_t i = 0; i < x.size(); ++i) {
+            const typename T::value_type item = x[i];
+            PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), checked(wrap(item)));
+          }
+          return list.leak();
+        } else {
+          return wrap(x);
+        }
+      },
+      v);
+}
+
+// _call_operator("aten::slice.Tensor", *args, **kwargs)
+PyObject* call_operator(PyObject*, PyObject* args, PyObject* kwargs) {
+  LAMINA_BORDER_BEGIN
+  const Py_ssize_t n = PyTuple_GET_SIZE(args);
+  if (n < 1) raise_type("_call_operator: the operator's name is missing");
+  const std::string name(to_string_view(PyTuple_GET_ITEM(args, 0)));
+  const dispatch::Operator* op = dispatch::find_operator(name);
+  LAMINA_CHECK(op, "no operator of that name; got ", name);
+  const std::vector<SchemaParam> params = parameters(op->info().schema);
+  Stack stack;
+  Py_ssize_t taken = 0, position = 1;
+  for (const SchemaParam& p : params) {
+    PyObject* named = kwargs ? PyDict_GetItemString(kwargs, p.name.c_str()) : nullptr;
+    if (!p.keyword_only && position < n) {
+      if (named) raise_type(name + "() got multiple values for argument '" + p.name + "'");
+      stack.push_back(value_of(p, PyTuple_GET_ITEM(args, position++)));
+    } else if (named) {
+      stack.push_back(value_of(p, named));
+      ++taken;
+    } else if (p.has_preset) {
+      stack.push_back(preset_of(p));
+    } else {
+      raise_type(name + "() is missing the argument '" + p.name + "'");
+    }
+  }
+  if (position < n) raise_type(name + "() takes fewer positional arguments");
+  if (kwargs && taken < PyDict_GET_SIZE(kwargs)) raise_type(name + "() got an unexpected keyword argument");
+  op->call_boxed(stack);
+  if (stack.empty()) Py_RETURN_NONE;
+  if (stack.size() == 1) return wrap_value(stack[0]);
+  Ref tuple = owned(PyTuple_New(static_cast<Py_ssize_t>(stack.size())));
+  for (size_t i = 0; i < stack.size(); ++i)
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap_value(stack[i])));
+  return tuple.leak();
+  LAMINA_BORDER_END
+}
+
+}  // namespace
+
+PyMethodDef operator_functions[] = {
+    {"_call_operator", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_operator)),
+     METH_VARARGS | METH_KEYWORDS, "Calls an operator by its full name."},
+    {}};
+
+}  // namespace lamina::border
