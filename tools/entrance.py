@@ -53,7 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
         "demo",
         demonstrate,
         "train a classifier on real handwritten digits and show its guesses",
-        "Further arguments go to examples/digits.py.",
+        "Further arguments go to examples/digits.py: see ./run demo -- --help.",
     )
     demo.add_argument("--quick", action="store_true", help="a short training, done in 10 seconds")
     demo.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

@@ -22,6 +22,9 @@ PACKAGES = {
         ("Jinja2>=3.1,<4", "templates of the code generator"),
         ("scipy-openblas32>=0.3.27,<0.4", "BLAS and LAPACK"),
     ],
+    "demo": [
+        ("tqdm>=4.60,<5", "progress bar of ./run demo"),
+    ],
     "test": [
         ("numpy>=1.24", "interop, and reference values in tests"),
         ("pytest>=8,<10", "Python tests"),

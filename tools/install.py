@@ -16,6 +16,7 @@ def ensure_installed(force: bool = False, slowest: bool = False) -> str | None:
     current = fingerprint()
     python = VENV / "bin" / "python"
     if not force and python.exists() and stamp.exists() and stamp.read_text() == current:
+        environment.ensure_packages(str(python), "demo")
         if slowest:
             say("Lamina is installed in .venv and up to date.")
             return None
@@ -23,6 +24,7 @@ def ensure_installed(force: bool = False, slowest: bool = False) -> str | None:
     environment.ensure_system()
     found = environment.ensure_environment()
     environment.ensure_packages(found, "build")
+    environment.ensure_packages(found, "demo")
     began = time.time()
     say(f"Building Lamina in build/release with {jobs()} compilers at once")
     build_and_install(found)

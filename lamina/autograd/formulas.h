@@ -4,32 +4,11 @@
 #include "lamina/autograd/saved_tensor.h"
 #include "lamina/core/scalar.h"
 #include "lamina/ops.h"
+#include "lamina/tensor_operators.h"
 
 namespace lamina {
 
-// Arithmetic on tensors and numbers.
-#define LAMINA_TENSOR_OPERATOR(symbol, function)                                                            \
-  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return ops::function(a, b); }           \
-  inline Tensor operator symbol(const Tensor& a, const Scalar& b) { return ops::function(a, b); }
-LAMINA_TENSOR_OPERATOR(+, add)
-LAMINA_TENSOR_OPERATOR(-, sub)
-LAMINA_TENSOR_OPERATOR(*, mul)
-LAMINA_TENSOR_OPERATOR(/, div)
-LAMINA_TENSOR_OPERATOR(==, eq)
-LAMINA_TENSOR_OPERATOR(!=, ne)
-LAMINA_TENSOR_OPERATOR(<, lt)
-LAMINA_TENSOR_OPERATOR(<=, le)
-LAMINA_TENSOR_OPERATOR(>, gt)
-LAMINA_TENSOR_OPERATOR(>=, ge)
-#undef LAMINA_TENSOR_OPERATOR
-inline Tensor operator&(const Tensor& a, const Tensor& b) { return ops::bitwise_and(a, b); }
-inline Tensor operator|(const Tensor& a, const Tensor& b) { return ops::bitwise_or(a, b); }
-inline Tensor operator~(const Tensor& a) { return ops::bitwise_not(a); }
-inline Tensor operator-(const Tensor& a) { return ops::neg(a); }
-inline Tensor operator+(const Scalar& a, const Tensor& b) { return ops::add(b, a); }
-inline Tensor operator*(const Scalar& a, const Tensor& b) { return ops::mul(b, a); }
-inline Tensor operator-(const Scalar& a, const Tensor& b) { return ops::rsub(b, a); }
-inline Tensor operator/(const Scalar& a, const Tensor& b) { return ops::mul(ops::reciprocal(b), a); }
+// Arithmetic on the numbers that formulas meet.
 inline bool operator==(const Scalar& a, int64_t b) { return a.equals(static_cast<double>(b)); }
 inline Scalar operator*(const Scalar& a, const Scalar& b) {
   if (a.is_complex() || b.is_complex()) return a.to_complex() * b.to_complex();

@@ -1,0 +1,1 @@
+"""Trains a small classifier on real handwritten digits: `python -m lamina.demo`."""
