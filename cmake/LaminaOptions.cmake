@@ -50,8 +50,6 @@ list(GET lamina_blas_dirs 0 LAMINA_BLAS_INCLUDE)
 list(GET lamina_blas_dirs 1 LAMINA_BLAS_LIB)
 add_library(lamina_blas INTERFACE)
 target_include_directories(lamina_blas SYSTEM INTERFACE "${LAMINA_BLAS_INCLUDE}")
-target_link_libraries(lamina_blas INTERFACE
-                      $<BUILD_INTERFACE:${LAMINA_BLAS_LIB}/libscipy_openblas.so>)
 
 # Where things land. In a wheel everything lives in the package folder, site-packages/lamina.
 if(SKBUILD)

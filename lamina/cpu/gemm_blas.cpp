@@ -2,24 +2,16 @@
 // unit stride, the other at least the length of a row), and as copies otherwise.
 #include "lamina/cpu/gemm_blas.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <climits>
 #include <complex>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "lamina/cpu/blas_library.h"
 #include "lamina/cpu/scratch.h"
 #include "lamina/queue/parallel.h"
-
-extern "C" {
-void scipy_openblas_set_num_threads(int n);
-char* scipy_openblas_get_config();
-char* scipy_openblas_get_corename();
-}
 
 namespace lamina::cpu {
 namespace {
@@ -27,11 +19,6 @@ namespace {
 constexpr int64_t kChunkWork = 1 << 20;  // multiply-adds that are worth a chunk of a parallel loop
 constexpr int64_t kWantedBlocks = 16;
 constexpr int64_t kLeastEdge = 64;
-
-void one_thread() {
-  static std::once_flag once;
-  std::call_once(once, [] { scipy_openblas_set_num_threads(1); });
-}
 
 const char* at(const void* base, int64_t elements, size_t item) {
   return static_cast<const char*>(base) + elements * static_cast<int64_t>(item);
@@ -100,22 +87,22 @@ void call_blas(const Call& call, const Gemm& g, int m, int n, const void* a, con
   const int k = static_cast<int>(g.k);
   switch (g.dtype) {
     case ScalarType::Float32:
-      return scipy_cblas_sgemm(call.order, call.trans_a, call.trans_b, m, n, k,
+      return blas_library()->sgemm(call.order, call.trans_a, call.trans_b, m, n, k,
                                static_cast<float>(g.alpha.to_double()), static_cast<const float*>(a),
                                call.lda, static_cast<const float*>(b), call.ldb,
                                static_cast<float>(g.beta.to_double()), static_cast<float*>(c), call.ldc);
     case ScalarType::Float64:
-      return scipy_cblas_dgemm(call.order, call.trans_a, call.trans_b, m, n, k, g.alpha.to_double(),
+      return blas_library()->dgemm(call.order, call.trans_a, call.trans_b, m, n, k, g.alpha.to_double(),
                                static_cast<const double*>(a), call.lda, static_cast<const double*>(b),
                                call.ldb, g.beta.to_double(), static_cast<double*>(c), call.ldc);
     case ScalarType::Complex64: {
       const std::complex<float> alpha(g.alpha.to_complex()), beta(g.beta.to_complex());
-      return scipy_cblas_cgemm(call.order, call.trans_a, call.trans_b, m, n, k, &alpha, a, call.lda, b,
+      return blas_library()->cgemm(call.order, call.trans_a, call.trans_b, m, n, k, &alpha, a, call.lda, b,
                                call.ldb, &beta, c, call.ldc);
     }
     default: {
       const std::complex<double> alpha = g.alpha.to_complex(), beta = g.beta.to_complex();
-      return scipy_cblas_zgemm(call.order, call.trans_a, call.trans_b, m, n, k, &alpha, a, call.lda, b,
+      return blas_library()->zgemm(call.order, call.trans_a, call.trans_b, m, n, k, &alpha, a, call.lda, b,
                                call.ldb, &beta, c, call.ldc);
     }
   }
@@ -137,11 +124,14 @@ bool blas_accepts(const Gemm& g, const char** reason) {
     *reason = "a size is above what this BLAS counts with (2^31 - 1)";
     return false;
   }
+  if (!blas_library()) {
+    *reason = "libscipy_openblas.so was not found";
+    return false;
+  }
   return true;
 }
 
 void run_blas(const Gemm& whole) {
-  one_thread();
   Gemm g = whole;
   const size_t item = item_size(g.dtype);
   std::optional<Layout> a = layout_of(g.m, g.k, g.a_row_stride, g.a_col_stride);
@@ -206,11 +196,10 @@ void run_blas(const Gemm& whole) {
 bool blas_accepts_gemv(const Gemv& g) {
   return (g.dtype == ScalarType::Float32 || g.dtype == ScalarType::Float64) && g.m <= INT_MAX &&
          g.n <= INT_MAX && g.x_stride > 0 && g.x_stride <= INT_MAX && g.y_stride > 0 &&
-         g.y_stride <= INT_MAX && layout_of(g.m, g.n, g.a_row_stride, g.a_col_stride).has_value();
+         g.y_stride <= INT_MAX && blas_library() && layout_of(g.m, g.n, g.a_row_stride, g.a_col_stride).has_value();
 }
 
 void run_blas_gemv(const Gemv& g) {
-  one_thread();
   const Layout a = *layout_of(g.m, g.n, g.a_row_stride, g.a_col_stride);
   const size_t item = item_size(g.dtype);
   // Blocks of y: multiples of 64, each at least 128 Ki elements of A.
@@ -225,12 +214,12 @@ void run_blas_gemv(const Gemv& g) {
     if (g.beta.equals(0))
       for (int64_t i = 0; i < m; ++i) std::memset(at(y, i * g.y_stride, item), 0, item);
     if (g.dtype == ScalarType::Float32)
-      scipy_cblas_sgemv(order, CblasNoTrans, m, n, static_cast<float>(g.alpha.to_double()),
+      blas_library()->sgemv(order, CblasNoTrans, m, n, static_cast<float>(g.alpha.to_double()),
                         static_cast<const float*>(block), lda, static_cast<const float*>(g.x),
                         static_cast<int>(g.x_stride), static_cast<float>(g.beta.to_double()),
                         static_cast<float*>(y), static_cast<int>(g.y_stride));
     else
-      scipy_cblas_dgemv(order, CblasNoTrans, m, n, g.alpha.to_double(),
+      blas_library()->dgemv(order, CblasNoTrans, m, n, g.alpha.to_double(),
                         static_cast<const double*>(block), lda, static_cast<const double*>(g.x),
                         static_cast<int>(g.x_stride), g.beta.to_double(), static_cast<double*>(y),
                         static_cast<int>(g.y_stride));
@@ -239,9 +228,11 @@ void run_blas_gemv(const Gemv& g) {
 
 const char* blas_name() {
   static const std::string name = [] {
-    const std::string config = scipy_openblas_get_config();  // "OpenBLAS 0.3.30 ..."
+    const BlasLibrary* blas = blas_library();
+    if (!blas) return std::string("none");
+    const std::string config = blas->config();  // "OpenBLAS 0.3.30 ..."
     const size_t second = config.find(' ', config.find(' ') + 1);
-    return config.substr(0, second) + " " + scipy_openblas_get_corename();
+    return config.substr(0, second) + " " + blas->corename();
   }();
   return name.c_str();
 }

@@ -38,11 +38,14 @@ void check_same_type(const Tensor& self, const Tensor& src, const char* op) {
 void cat(const Tensor& result, TensorList tensors, int64_t dim) {
   SmallVector<cpu::ConstStrided, 8> inputs;
   std::vector<Tensor> kept;  // converted operands live until the copy is done
-  kept.reserve(tensors.size());
-  int64_t rank = result.dim();
+  const int64_t rank = result.dim();
   for (const Tensor& t : tensors) {
     if (t.dim() == 1 && t.numel() == 0 && rank != 1) continue;  // an empty vector joins anything
     if (t.numel() == 0) continue;
+    if (t.dtype() == result.dtype()) {
+      inputs.push_back(source(t));
+      continue;
+    }
     kept.push_back(converted(t, result.dtype()));
     inputs.push_back(source(kept.back()));
   }

@@ -1,7 +1,5 @@
 #include "lamina/kernels/pointwise.h"
 
-#include <cstring>
-
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
 #include "lamina/kernels/result.h"
@@ -29,15 +27,15 @@ ScalarType common_type(const Pointwise& op, const Tensor* const* inputs, const S
   return result.get();
 }
 
-char category(ScalarType t) {
-  return is_bool(t) ? 'b' : is_integral(t) ? 'i' : is_complex(t) ? 'c' : 'f';
+bool accepts(const Pointwise& op, ScalarType t) {
+  return op.categories & (is_bool(t) ? kBool : is_integral(t) ? kInteger : is_complex(t) ? kComplex : kFloating);
 }
 
 Types types_for(const Pointwise& op, ScalarType common) {
   // A real-classed input means that the program makes complex numbers of reals.
   if (op.promotion == Promotion::Float && is_integral(common, true)) common = default_dtype();
   if (op.program->classes[0] == tile::RegClass::R) common = to_complex(common);
-  LAMINA_CHECK_IMPLEMENTED(std::strchr(op.categories, category(common)) != nullptr, "\"", op.name,
+  LAMINA_CHECK_IMPLEMENTED(accepts(op, common), "\"", op.name,
                            "\" not implemented for '", legacy_name(common), "'");
   const ScalarType compute = compute_type(common);
   ScalarType result = common;
@@ -143,64 +141,85 @@ Tensor make_result(const Pointwise& op, const Tensor* const* inputs, const Sizes
 // Small contiguous operands of one type: no program, no strides.
 constexpr int64_t kDirectLimit = tile::kParallelGrain;
 
-Tensor direct(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars) {
-  const Tensor& a = *inputs[0];
-  const TensorImpl* ia = a.impl();
-  const ScalarType type = ia->dtype();
-  if (!ia->is_contiguous() || !ia->device().is_cpu() || ia->numel() > kDirectLimit || ia->numel() == 0) return {};
-  const bool unit = op.unit_scalar >= 0;
-  if (unit && !scalars[op.unit_scalar].equals(1)) return {};
-  if (unit ? !op.has_unit_direct : !op.has_direct) return {};
-  const tile::Op code = unit ? op.unit_direct : op.direct;
-  for (int i = 0; i < op.num_inputs; ++i) {
-    if (op.program->classes[i] != tile::RegClass::C) return {};
-    if (i == 0) continue;
-    const TensorImpl* other = inputs[i]->impl();
-    if (other->dtype() != type || !other->is_contiguous() || other->device() != ia->device() ||
-        other->sizes() != ia->sizes())
-      return {};
-  }
-  if (op.promotion == Promotion::Float && !is_floating(type) && !is_complex(type)) return {};
-  if (std::strchr(op.categories, category(type)) == nullptr) return {};
-  const tile::DirectLoop loop = tile::direct_loop(code, type);
-  if (!loop) return {};
-  if (unit) check_unit_scalar(op, type, scalars);
-  // Numbers beside the tensors, one element each.
-  const int extra = op.num_scalars - (unit ? 1 : 0);
-  const int64_t n = ia->numel();
-  alignas(16) char number[2][16];
+// What the direct path runs: one loop over the operands, numbers behind the tensors as one element each.
+struct Direct {
+  tile::DirectLoop loop = nullptr;
+  tile::Op op;
+  ScalarType type;    // of the operands
+  ScalarType result;
   const void* sources[3] = {nullptr, nullptr, nullptr};
-  for (int i = 0; i < op.num_inputs; ++i) sources[i] = inputs[i]->data();
-  if (extra > 0) {
-    if (op.num_inputs + extra > 2) return {};
-    ResultType result;
-    result.add(a);
-    for (int i = 0, k = 0; i < op.num_scalars; ++i) {
-      if (unit && i == op.unit_scalar) continue;
-      if (op.promoting_scalars >> i & 1) result.add(scalars[i]);
-      tile::store_scalar(number[k], type, scalars[i]);
-      sources[op.num_inputs + k] = number[k];
-      ++k;
-    }
-    if (result.get() != type) return {};
-    if (op.promotion == Promotion::Compare && is_integral(type)) return {};  // exactness is decided elsewhere
+  bool has_number = false;
+  alignas(16) char number[16];
+
+  void run(void* out, int64_t n) const {
+    if (has_number && n > 1)
+      tile::direct_with_single(op, type, 2, out, sources[0], sources[1], n);
+    else
+      loop(out, sources[0], sources[1], sources[2], n);
   }
-  const ScalarType out_type = op.output_class == tile::RegClass::B   ? ScalarType::Bool
-                              : op.output_class == tile::RegClass::R ? to_real(type)
-                                                                     : type;
-  Tensor out = empty_contiguous(ia->sizes(), out_type, kCpu);
-  if (extra > 0 && n > 1)
-    tile::direct_with_single(code, type, 2, out.data(), sources[0], sources[1], n);
-  else
-    loop(out.data(), sources[0], sources[1], sources[2], n);
-  return out;
+};
+
+// Whether the direct path serves this call. Everything it skips (promotion, broadcasting, overlap) has nothing to do.
+bool prepare_direct(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars, Direct& d) {
+  const TensorImpl* first = inputs[0]->impl();
+  d.type = first->dtype();
+  const int64_t n = first->numel();
+  if (!first->is_contiguous() || !first->device().is_cpu() || n > kDirectLimit || n == 0) return false;
+  const bool unit = op.unit_scalar >= 0;
+  if (unit ? !op.has_unit_direct || !scalars[op.unit_scalar].equals(1) : !op.has_direct) return false;
+  d.op = unit ? op.unit_direct : op.direct;
+  for (int i = 0; i < op.num_inputs; ++i) {
+    if (op.program->classes[i] != tile::RegClass::C) return false;
+    const TensorImpl* t = inputs[i]->impl();
+    d.sources[i] = t->data();
+    if (i == 0) continue;
+    if (t->dtype() != d.type || !t->is_contiguous() || t->device() != first->device() || t->numel() != n ||
+        t->sizes() != first->sizes())
+      return false;
+  }
+  if (op.promotion == Promotion::Float && !is_differentiable(d.type)) return false;
+  if (!accepts(op, d.type)) return false;
+  d.loop = tile::direct_loop(d.op, d.type);
+  if (!d.loop) return false;
+  if (unit) check_unit_scalar(op, d.type, scalars);
+  const int numbers = op.num_scalars - (unit ? 1 : 0);
+  if (numbers > 0) {
+    if (numbers > 1 || op.num_inputs != 1) return false;
+    const int at = unit && op.unit_scalar == 0 ? 1 : 0;
+    if (op.promoting_scalars >> at & 1) {
+      ResultType result;
+      result.add(*inputs[0]);
+      result.add(scalars[at]);
+      if (result.get() != d.type) return false;
+    }
+    if (op.promotion == Promotion::Compare && is_integral(d.type)) return false;  // exactness is decided elsewhere
+    tile::store_scalar(d.number, d.type, scalars[at]);
+    d.sources[1] = d.number;
+    d.has_number = true;
+  }
+  d.result = op.output_class == tile::RegClass::B   ? ScalarType::Bool
+             : op.output_class == tile::RegClass::R ? to_real(d.type)
+                                                    : d.type;
+  return true;
+}
+
+// A target that the direct path may write: any bytes it shares with an operand are the operand's own.
+bool takes_direct(const Direct& d, const Tensor& out, const Tensor* const* inputs, int num_inputs) {
+  const TensorImpl* t = out.impl();
+  if (t->dtype() != d.result || !t->is_contiguous() || !t->device().is_cpu() || t->sizes() != inputs[0]->sizes()) return false;
+  for (int i = 0; i < num_inputs; ++i)
+    if (inputs[i]->storage() == t->storage() && inputs[i]->data() != t->data()) return false;
+  return true;
 }
 
 }  // namespace
 
 Tensor pointwise(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars) {
-  if (op.has_direct || op.has_unit_direct)
-    if (Tensor out = direct(op, inputs, scalars); out.defined()) return out;
+  if (Direct d; prepare_direct(op, inputs, scalars, d)) {
+    Tensor out = empty_contiguous(inputs[0]->sizes(), d.result, kCpu);
+    d.run(out.data(), out.numel());
+    return out;
+  }
   const ScalarType common = common_type(op, inputs, scalars);
   check_unit_scalar(op, common, scalars);
   const Types types = types_for(op, widen_for_scalar(op, common, scalars));
@@ -212,6 +231,8 @@ Tensor pointwise(const Pointwise& op, const Tensor* const* inputs, const Scalar*
 }
 
 void pointwise_out(const Pointwise& op, const Tensor& out, const Tensor* const* inputs, const Scalar* scalars) {
+  if (Direct d; prepare_direct(op, inputs, scalars, d) && takes_direct(d, out, inputs, op.num_inputs))
+    return d.run(out.data(), out.numel());
   const ScalarType common = common_type(op, inputs, scalars);
   check_unit_scalar(op, common, scalars);
   const Types types = types_for(op, widen_for_scalar(op, common, scalars));
@@ -224,6 +245,8 @@ void pointwise_out(const Pointwise& op, const Tensor& out, const Tensor* const* 
 
 void pointwise_inplace(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars) {
   const Tensor& self = *inputs[0];
+  if (Direct d; prepare_direct(op, inputs, scalars, d) && takes_direct(d, self, inputs, op.num_inputs))
+    return d.run(self.data(), self.numel());
   const ScalarType common = common_type(op, inputs, scalars);
   check_unit_scalar(op, common, scalars);
   const Types types = types_for(op, widen_for_scalar(op, common, scalars));

@@ -18,6 +18,9 @@ enum class Promotion : uint8_t {
   Real,     // computed in the common type; complex gives its real type
 };
 
+// Categories of element types.
+enum Category : uint8_t { kBool = 1, kInteger = 2, kFloating = 4, kComplex = 8 };
+
 struct Pointwise {
   const char* name;
   const tile::Program* program;
@@ -33,7 +36,7 @@ struct Pointwise {
   tile::Op direct;
   bool has_unit_direct;  // so is unit_program
   tile::Op unit_direct;
-  const char* categories;  // in which the operator computes: letters of b, i, f, c
+  uint8_t categories;    // in which the operator computes
 };
 
 // `inputs` has num_inputs pointers, `scalars` num_scalars numbers.

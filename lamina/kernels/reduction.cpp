@@ -1,7 +1,5 @@
 #include "lamina/kernels/reduction.h"
 
-#include <cstring>
-
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
@@ -21,8 +19,8 @@ struct Plan {
   Sizes kept_sizes;  // of the result
 };
 
-char category(ScalarType t) {
-  return is_bool(t) ? 'b' : is_integral(t) ? 'i' : is_complex(t) ? 'c' : 'f';
+bool accepts(const Reduction& op, ScalarType t) {
+  return op.categories & (is_bool(t) ? kBool : is_integral(t) ? kInteger : is_complex(t) ? kComplex : kFloating);
 }
 
 Plan plan(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
@@ -33,7 +31,7 @@ Plan plan(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
     LAMINA_CHECK(is_floating(type) || is_complex(type), op.name,
                  ": could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: ",
                  legacy_name(type));
-  LAMINA_CHECK(std::strchr(op.categories, category(type)) != nullptr, op.name,
+  LAMINA_CHECK(accepts(op, type), op.name,
                op.accumulate == Accumulate::Float
                    ? ": could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
                    : ": not implemented for this element type; got ",

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "lamina/core/tensor.h"
+#include "lamina/kernels/pointwise.h"
 #include "lamina/tile/tile.h"
 
 namespace lamina::kernels {
@@ -20,7 +21,7 @@ struct Reduction {
   const char* name;
   tile::Reduce kind;
   Accumulate accumulate;
-  const char* categories;  // accepted element types: letters of b, i, f, c
+  uint8_t categories;      // accepted element types
   bool empty_is_all;       // an empty list of dimensions means all of them
 };
 

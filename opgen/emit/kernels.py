@@ -93,7 +93,7 @@ def _pointwise(op: Operator) -> str:
         f"{'true' if op.unit_scalar == 'alpha' else 'false'}, {len(p.inputs)}, {len(p.scalars)}, {mask}, "
         f"kernels::Promotion::{_PROMOTION[op.raw.get('promote', 'default')]}, tile::RegClass::{p.output_class}, "
         f"{'true' if direct else 'false'}, tile::Op::{direct or 'copy'}, "
-        f"{'true' if unit_direct else 'false'}, tile::Op::{unit_direct or 'copy'}, \"{categories(op)}\"}};\n"
+        f"{'true' if unit_direct else 'false'}, tile::Op::{unit_direct or 'copy'}, {_category_bits(categories(op))}}};\n"
         "}  // namespace\n"
     )
     if len(p.inputs) == 0:
@@ -118,6 +118,10 @@ def _pointwise(op: Operator) -> str:
             text += "  self.impl()->bump_version();\n  return self;\n"
         text += "}\n"
     return text + "\n"
+
+
+def _category_bits(letters: str) -> int:
+    return sum({"b": 1, "i": 2, "f": 4, "c": 8}[c] for c in letters)
 
 
 def _union_params(op: Operator) -> list[Param]:
@@ -153,7 +157,7 @@ def _reduction(op: Operator) -> str:
     empty_is_all = "false" if op.name in ("amax_strict",) else "true"
     text = (
         f"namespace {{\nconstexpr kernels::Reduction {base}_op{{\"{op.name}\", tile::Reduce::{kind}, "
-        f"kernels::Accumulate::{accumulate}, \"{letters}\", {empty_is_all}}};\n}}  // namespace\n"
+        f"kernels::Accumulate::{accumulate}, {_category_bits(letters)}, {empty_is_all}}};\n}}  // namespace\n"
     )
     for f in op.functions:
         text += _head(f) + checks(op, f)

@@ -289,10 +289,12 @@ def _case(sig: PySignature, index: int) -> str:
                     body += f"          const Tensor& {o.name} = outs[{k}];\n"
             body += "          " + _wrap(op, _call(sig, op, "out"), None) + "\n        }\n"
         body += "        " + _wrap(op, _call(sig, op, sig.form), factory_slot) + "\n"
-        if conditions and op is not sig.ops[-1]:
+        if conditions:
             text += f"        if ({' && '.join(conditions)}) {{\n{body}        }}\n"
         else:
             text += f"        {{\n{body}        }}\n"
+    if unions:
+        text += "        raise_no_tensor(r);\n"
     return text + "      }\n"
 
 
