@@ -1,0 +1,99 @@
+"""The examples in README.md and docs/ run, and print what the pages say.
+
+The ```python blocks of a page run in order and share their names. A ```text block right after one
+is its output; an exception ends a block and prints as `Type: message`. Lines of the page may hold
+`...` for what differs from run to run. `python tests/test_docs.py --write` puts the present output in
+every such block that does not fit.
+"""
+
+import contextlib
+import io
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(\n?```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+
+
+def run(code, names):
+    """What a block prints, its exception included."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        try:
+            exec(compile(code, "<example>", "exec"), names)
+        except Exception as error:
+            print(f"{type(error).__name__}: {error}")
+    return out.getvalue()
+
+
+def fits(expected, printed):
+    """Equal up to blanks at line ends, with ... for anything."""
+    parts = ["\n".join(map(str.rstrip, text.strip().split("\n"))) for text in (expected, printed)]
+    pattern = ".*?".join(map(re.escape, parts[0].split("...")))
+    return re.fullmatch(pattern, parts[1], re.DOTALL) is not None
+
+
+def examples(page):
+    return list(BLOCK.finditer(page.read_text()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_examples_print_what_the_page_says(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    names = {"__name__": "example"}
+    for match in examples(page):
+        printed = run(match[1], names)
+        expected = match[3] or ""
+        assert fits(expected, printed), f"{match[1]}\nprinted\n{printed}\nthe page says\n{expected}"
+
+
+def test_every_floor_opens_with_an_example():
+    floors = ["python", "border", "dispatch", "autograd", "shape", "tile", "cpu", "memory", "queue", "core"]
+    for name in floors:
+        page = ROOT / "docs" / f"{name}.md"
+        assert page.exists(), f"no page for {name}"
+        text = page.read_text()
+        first = text.find("```python")
+        assert 0 <= first < text.find("\n## "), f"{name}.md does not open with an example"
+
+
+def test_links_lead_somewhere():
+    wrong = []
+    for page in PAGES:
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^)#]+)", text):
+            if not target.startswith(("http:", "https:")) and not (page.parent / target).exists():
+                wrong.append(f"{page.relative_to(ROOT)}: {target}")
+    assert not wrong, "\n".join(wrong)
+
+
+def write(page):
+    """Replace outputs that do not fit."""
+    names = {"__name__": "example"}
+
+    def fill(match):
+        printed = run(match[1], names)
+        if fits(match[3] or "", printed):
+            return match[0]
+        if not printed.strip():
+            return f"```python\n{match[1]}```\n"
+        body = "\n".join(map(str.rstrip, printed.strip().split("\n")))
+        return f"```python\n{match[1]}```\n```text\n{body}\n```" + ("" if match[2] else "\n")
+
+    text = page.read_text()
+    new = BLOCK.sub(fill, text)
+    if new != text:
+        page.write_text(new)
+        print("changed", page.relative_to(ROOT))
+
+
+if __name__ == "__main__" and "--write" in sys.argv:
+    os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT))
+    for path in PAGES:
+        write(path)
