@@ -53,13 +53,13 @@ def test_examples_print_what_the_page_says(page, monkeypatch):
 
 
 def test_every_floor_opens_with_an_example():
-    floors = ["python", "border", "dispatch", "autograd", "shape", "tile", "cpu", "memory", "queue", "core"]
+    floors = ["python", "border", "dispatch", "autograd", "shape", "tile", "cpu"]
+    floors += ["memory", "queue", "core"]
     for name in floors:
         page = ROOT / "docs" / f"{name}.md"
         assert page.exists(), f"no page for {name}"
-        text = page.read_text()
-        first = text.find("```python")
-        assert 0 <= first < text.find("\n## "), f"{name}.md does not open with an example"
+        opening = page.read_text().split("\n## ")[0]
+        assert "```python" in opening, f"{name}.md does not open with an example"
 
 
 def test_links_lead_somewhere():
