@@ -14,6 +14,10 @@
 
 namespace lamina::border {
 
+void raise_no_tensor(const ParsedArgs& r) {
+  raise_type(std::string(r.parser().name()) + "(): got numbers only; expected at least one Tensor among the operands");
+}
+
 Tensor tensor_or_number(const ParsedArgs& r, int slot) {
   return r.is_tensor(slot) ? r.tensor(slot) : ops::full({}, r.scalar(slot));
 }

@@ -10,6 +10,8 @@ namespace lamina::border {
 
 // A factory's requires_grad=.
 Tensor with_requires_grad(Tensor t, bool requires_grad);
+// Raises TypeError: none of the operands of a Scalar|Tensor operator is a tensor.
+[[noreturn]] void raise_no_tensor(const ParsedArgs& r);
 // The tensor in a slot, or the number there as a tensor without dimensions.
 Tensor tensor_or_number(const ParsedArgs& r, int slot);
 // Raises TypeError where out= has another number of tensors than the operator has results.

@@ -99,6 +99,15 @@ bool equal(const Tensor& self, const Tensor& other) {
   return scalar_of(ops::all(ops::eq(self, other))).to_bool();
 }
 
+Tensor logaddexp(const Tensor& self, const Tensor& other) {
+  if (!self.is_complex() && !other.is_complex()) return ops::_logaddexp(self, other);
+  // Shifted by the operand of larger real part, which carries no gradient of its own.
+  const Tensor a = ops::real(self), b = ops::real(other);
+  const Tensor shift = ops::detach(ops::maximum(a, b));
+  const Tensor safe = ops::where(ops::isinf(shift), Scalar(0), shift);
+  return ops::add(ops::log(ops::add(ops::exp(ops::sub(self, safe)), ops::exp(ops::sub(other, safe)))), safe);
+}
+
 Tensor square(const Tensor& self) {
   return is_bool(self.dtype()) ? ops::pow(self, Scalar(2)) : ops::_square(self);
 }

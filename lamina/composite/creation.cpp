@@ -111,8 +111,10 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, Dtype dty
     return ops::_to_dtype(ops::complex(re, im), type);
   }
   if (steps == 1) return full({1}, start, type, {}, where, {});
-  const double a = start.to_double(), b = end.to_double();
-  // Integers step by whole numbers of the type's own arithmetic, truncated.
+  // The ends are values of the result's type.
+  const bool whole = is_integral(type, true);
+  const double a = whole ? std::trunc(start.to_double()) : start.to_double();
+  const double b = whole ? std::trunc(end.to_double()) : end.to_double();
   const double by = steps > 1 ? (b - a) / static_cast<double>(steps - 1) : 0;
   const ScalarType work = ScalarType::Float64;
   const Tensor low = ops::_range(Scalar(a), Scalar(by), steps / 2, work, where);

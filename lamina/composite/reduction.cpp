@@ -39,6 +39,7 @@ Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dt
 
 Tensor sum_to_size(const Tensor& self, IntList size) {
   LAMINA_CHECK(is_expandable(size, self.sizes()), "sum_to_size: size {", size, "} is not expandable to size {", self.sizes(), "}.");
+  if (size.empty()) return ops::sum(self);
   const int64_t lead = self.dim() - static_cast<int64_t>(size.size());
   Sizes dims;
   for (int64_t i = 0; i < self.dim(); ++i)

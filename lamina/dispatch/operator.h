@@ -141,7 +141,7 @@ inline KeySet effective(KeySet keys) { return (keys | t_local.included) - t_loca
 
 inline KeySet keys_of(const Tensor& t) { return t.keys(); }
 inline KeySet keys_of(TensorList list) {
-  KeySet keys;
+  KeySet keys = list.empty() ? strided_keys(DeviceType::CPU) : KeySet();
   for (const Tensor& t : list) keys = keys | t.keys();
   return keys;
 }

@@ -72,7 +72,7 @@ void range(const Tensor& result, const Scalar& start, const Scalar& step, int64_
     if (!wide.is_same(result)) copy_values(result, wide);
   };
   if (count == 0) return;
-  if (is_integral(result.dtype()) && start.is_integral() && step.is_integral())
+  if (is_integral(result.dtype(), true))
     fill(int64_t{}, start.to_int(), step.to_int());
   else
     fill(double{}, start.to_double(), step.to_double());

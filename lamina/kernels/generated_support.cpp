@@ -1,6 +1,8 @@
 #include "lamina/kernels/generated_support.h"
 
 #include "lamina/dispatch/operator.h"
+#include "lamina/autograd/variable.h"
+#include "lamina/ops/clone.h"
 #include "lamina/ops/copy.h"
 #include "lamina/shape/broadcast.h"
 #include "lamina/shape/promotion.h"
@@ -10,11 +12,11 @@ namespace lamina {
 Target::Target(const Tensor& out, const ResultMeta& meta, std::initializer_list<const Tensor*> inputs, bool inplace,
                const char* op)
     : out_(out) {
+  check_no_internal_overlap(out, op);
   if (inplace)
     prepare_inplace(out, meta.sizes, meta.dtype, op);
   else
     prepare_out(out, meta.sizes, meta.dtype, meta.device, op);
-  check_no_internal_overlap(out, op);
   bool direct = out.dtype() == meta.dtype && out.is_contiguous();
   for (const Tensor* t : inputs) direct = direct && !(t->defined() && may_share_bytes(out, *t));
   work_ = direct ? out : make_result(meta);
@@ -26,8 +28,8 @@ void Target::finish() const {
 }
 
 void write_result(const Tensor& out, const Tensor& result, const char* op) {
-  prepare_out(out, result.sizes(), result.dtype(), result.device(), op);
   check_no_internal_overlap(out, op);
+  prepare_out(out, result.sizes(), result.dtype(), result.device(), op);
   copy_values(out, result);
   out.impl()->bump_version();
 }
@@ -35,6 +37,10 @@ void write_result(const Tensor& out, const Tensor& result, const char* op) {
 Tensor write_inplace(const Tensor& self, const Tensor& result, const char* op) {
   prepare_inplace(self, result.sizes(), result.dtype(), op);
   return ops::copy_(self, result);
+}
+
+Tensor value_before_write(const Tensor& self) {
+  return autograd::recording(self) ? ops::clone(self) : self;
 }
 
 Tensor copy_of(const Tensor& t) {

@@ -30,6 +30,9 @@ class Target {
 void write_result(const Tensor& out, const Tensor& result, const char* op);
 // Writes a composite's result into `self` by copy_, recorded; sizes and type must fit.
 Tensor write_inplace(const Tensor& self, const Tensor& result, const char* op);
+// What a composite that is written back into self is computed from: a copy where it is recorded, since what it saves
+// would be overwritten.
+Tensor value_before_write(const Tensor& self);
 // A copy that keeps the layout.
 Tensor copy_of(const Tensor& t);
 // Gives `self` the window of `view` (in-place view operators).
@@ -46,6 +49,7 @@ inline bool is_complex(const Tensor& t) { return is_complex(t.dtype()); }
 inline bool is_differentiable(const Tensor& t) { return is_floating(t.dtype()) || is_complex(t.dtype()); }
 inline bool is_integral(const Tensor& t) { return is_integral(t.dtype(), true); }
 inline bool is_index(const Tensor& t) { return t.dtype() == ScalarType::Int64 || t.dtype() == ScalarType::Int32; }
+inline bool is_not_bool(const Tensor& t) { return t.dtype() != ScalarType::Bool; }
 inline bool is_bool(const Tensor& t) { return t.dtype() == ScalarType::Bool; }
 
 // --- conditions of check: ---

@@ -357,7 +357,8 @@ def _composite(op: Operator) -> str:
         if f.form == op.functional.form:
             text += f"  return {composite_call(op)};\n"
         elif f.form == "inplace":
-            text += f"  return write_inplace(self, {composite_call(op)}, \"{f.schema.name}\");\n"
+            call = composite_call(op).replace("(self", "(value_before_write(self)", 1)
+            text += f"  return write_inplace(self, {call}, \"{f.schema.name}\");\n"
         else:
             outs = [q.name for q in f.schema.params if q.type.written]
             if len(outs) == 1:

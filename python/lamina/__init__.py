@@ -18,6 +18,7 @@ from lamina.random import (
 )
 
 newaxis = None
+del nonzero  # noqa: F821: the operator; lamina.functional adds as_tuple
 
 # Names that come from a module of their own at first use.
 _LAZY = {
@@ -34,6 +35,7 @@ _LAZY = {
     "meshgrid": "functional",
     "cartesian_prod": "functional",
     "block_diag": "functional",
+    "nonzero": "functional",
 }
 _SUBMODULES = (
     "autograd",
@@ -97,6 +99,7 @@ def _attach():
         "__dir__",
         "__rdivmod__",
         "__divmod__",
+        "nonzero",
         "new_tensor",
         "retain_grad",
         "register_hook",

@@ -141,3 +141,10 @@ def type(self, dtype=None, non_blocking=False, **_):  # noqa: A001
             raise ValueError(f"invalid type: {dtype!r}")
         dtype = getattr(_C, matches[0])
     return self.to(dtype)
+
+
+def nonzero(self, *, as_tuple=False):
+    """Coordinates of the elements that are not zero; see `lamina.nonzero`."""
+    from lamina.functional import nonzero
+
+    return nonzero(self, as_tuple=as_tuple)

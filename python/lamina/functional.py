@@ -70,3 +70,16 @@ def block_diag(*tensors):
         result[row : row + b.shape[0], column : column + b.shape[1]] = b
         row, column = row + b.shape[0], column + b.shape[1]
     return result
+
+
+def nonzero(input, *, out=None, as_tuple=False):
+    """Coordinates of the elements that are not zero, in row-major order.
+
+    An int64 tensor (n, dims), or with `as_tuple` one vector a dimension. Raises RuntimeError where `as_tuple` and `out`
+    are both given.
+    """
+    if not as_tuple:
+        return _C.nonzero(input, out=out)
+    if out is not None:
+        raise RuntimeError("nonzero: as_tuple=True has no out= form; got both")
+    return _C.where(input)
