@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from lamina.demo import digits
 
 import lamina
-from lamina.demo import digits
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "examples" / "data" / "digits.csv.gz"

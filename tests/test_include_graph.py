@@ -69,5 +69,5 @@ def test_headers_are_guarded_and_included_from_the_root():
             wrong.append(f"{path.relative_to(ROOT)}: no #pragma once")
         for name in re.findall(r'#include "([^"]+)"', text):
             if not name.startswith("lamina/"):
-                wrong.append(f"{path.relative_to(ROOT)}: #include \"{name}\"")
+                wrong.append(f'{path.relative_to(ROOT)}: #include "{name}"')
     assert not wrong, "\n".join(wrong)

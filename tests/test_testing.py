@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from lamina.testing import assert_close
 
 import lamina
-from lamina.testing import assert_close
 
 nan, inf = float("nan"), float("inf")
 

@@ -48,7 +48,9 @@ def test_devices():
 def test_size():
     s = lamina.Size([2, 3])
     assert s == (2, 3) and isinstance(s, tuple)
-    assert type(s[:1]) is lamina.Size and type(s + (4,)) is lamina.Size and type(s * 2) is lamina.Size
+    assert (
+        type(s[:1]) is lamina.Size and type(s + (4,)) is lamina.Size and type(s * 2) is lamina.Size
+    )
     assert s.numel() == 6 and lamina.Size([]).numel() == 1
     with pytest.raises(TypeError):
         lamina.Size([1.5])

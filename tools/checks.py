@@ -39,7 +39,14 @@ def lint(options: argparse.Namespace) -> int:
         "clang-format": [str(VENV / "bin" / "clang-format"), "--dry-run", "-Werror", *files],
         "ruff format": [python, "-m", "ruff", "format", "--check", "-q", "."],
         "ruff check": [python, "-m", "ruff", "check", "-q", "."],
-        "include graph": [python, "-m", "pytest", "-q", "--noconftest", "tests/test_include_graph.py"],
+        "include graph": [
+            python,
+            "-m",
+            "pytest",
+            "-q",
+            "--noconftest",
+            "tests/test_include_graph.py",
+        ],
     }
     failed = 0
     for name, command in checks.items():

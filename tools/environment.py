@@ -88,7 +88,10 @@ def ensure_system(tests: bool = False) -> None:
             "These cannot be installed from here. Install them and call ./run again; on Debian "
             f"or Ubuntu:\n  sudo apt-get install {names}"
         )
-    quiet = {"stdout": subprocess.DEVNULL, "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}}
+    quiet = {
+        "stdout": subprocess.DEVNULL,
+        "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+    }
     say(f"Installing them with apt-get: {' '.join(missing)}")
     # A mirror that is out of date for one list may still serve what is needed.
     subprocess.call([*prefix, apt, "update", "-q"], **quiet)

@@ -56,9 +56,11 @@ bool fits(PyObject* o, const Param& p) {
     case P::DoubleList:
       return all_items(o, is_real) || (p.list_size > 0 && is_real(o));
     case P::BoolList:
-      return all_items(o, [](PyObject* i) { return bool(PyBool_Check(i)); }) || (p.list_size > 0 && PyBool_Check(o));
+      return all_items(o, [](PyObject* i) { return bool(PyBool_Check(i)); }) ||
+             (p.list_size > 0 && PyBool_Check(o));
     case P::ScalarList:
-      return all_items(o, is_number_or_one_element) || (p.list_size > 0 && is_number_or_one_element(o));
+      return all_items(o, is_number_or_one_element) ||
+             (p.list_size > 0 && is_number_or_one_element(o));
     case P::TensorList:
       return all_items(o, [](PyObject* i) { return is_tensor(i); });
     case P::OptTensorList:
@@ -173,7 +175,8 @@ struct Matcher {
   PyObject* const* args;
   Py_ssize_t nargs;
   PyObject* kwnames;
-  // Whether a tensor of one element may stand for a number; an overload that takes it as a tensor goes first.
+  // Whether a tensor of one element may stand for a number; an overload that takes it as a tensor
+  // goes first.
   bool lenient = true;
 
   bool match(const Signature& s, std::string* problem) {
@@ -201,8 +204,8 @@ struct Matcher {
       if (nargs > room) {
         if (problem)
           *problem = std::string("takes ") + std::to_string(s.positional - (self ? 1 : 0)) +
-                     " positional argument" + (s.positional - (self ? 1 : 0) == 1 ? "" : "s") + " but " +
-                     std::to_string(nargs) + (nargs == 1 ? " was" : " were") + " given";
+                     " positional argument" + (s.positional - (self ? 1 : 0) == 1 ? "" : "s") +
+                     " but " + std::to_string(nargs) + (nargs == 1 ? " was" : " were") + " given";
         return false;
       }
       for (Py_ssize_t i = 0; i < taken; ++i) {
@@ -231,7 +234,8 @@ struct Matcher {
         for (i = 0; i < s.count && !names_param(name, s.params[i].name);) ++i;
       if (i == s.count) {
         if (problem)
-          *problem = std::string("got an unexpected keyword argument '") + PyUnicode_AsUTF8(name) + "'";
+          *problem =
+              std::string("got an unexpected keyword argument '") + PyUnicode_AsUTF8(name) + "'";
         return false;
       }
       if (i < given || (named >> i & 1)) {
@@ -259,7 +263,8 @@ struct Matcher {
       if (n > out.work_) out.work_ = n;
       out.slots_[i] = o;
       return true;
-    } else if (p.type != P::Tensor && fits(o, p) && (lenient || !takes_number(p.type) || !is_tensor(o))) {
+    } else if (p.type != P::Tensor && fits(o, p) &&
+               (lenient || !takes_number(p.type) || !is_tensor(o))) {
       out.has_lists_ |= p.type == P::TensorList || (p.type == P::IntList && i == 0);
       out.slots_[i] = o;
       return true;
@@ -304,8 +309,9 @@ struct Matcher {
     std::string got;
     for (Py_ssize_t i = 0; i < nargs; ++i) got += (got.empty() ? "" : ", ") + describe(args[i]);
     for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
-      got += (got.empty() ? "" : ", ") + (std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k))) + "=" +
-             describe(args[nargs + k]));
+      got +=
+          (got.empty() ? "" : ", ") + (std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k))) +
+                                       "=" + describe(args[nargs + k]));
     std::string text = name + "() received an invalid combination of arguments - got (" + got +
                        "), but expected one of:\n";
     for (int i = 0; i < parser.count(); ++i) {
@@ -329,8 +335,8 @@ struct Matcher {
   }
 };
 
-ParsedArgs::ParsedArgs(Parser& parser, PyObject* self, PyObject* const* args,
-                       Py_ssize_t nargs, PyObject* kwnames)
+ParsedArgs::ParsedArgs(Parser& parser, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                       PyObject* kwnames)
     : parser_(&parser) {
   Matcher m{*this, parser, self, args, nargs, kwnames};
   m.lenient = parser.count() == 1;
@@ -361,8 +367,9 @@ auto convert(const ParsedArgs& r, int i, F&& f) {
     if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
       PyErr_Clear();
       const Param& p = r.parser().signatures()[r.index()].params[i];
-      raise_runtime(std::string(r.parser().name()) + "(): Overflow when unpacking long: argument '" +
-                    p.name + "' does not fit in 64 bits");
+      raise_runtime(std::string(r.parser().name()) +
+                    "(): Overflow when unpacking long: argument '" + p.name +
+                    "' does not fit in 64 bits");
     }
     throw;
   }
@@ -398,9 +405,9 @@ Sizes ParsedArgs::int_list(int i) const {
     for (Py_ssize_t k = 0; k < n; ++k) {
       if (!is_int(items[k])) {
         const Param& p = parser_->signatures()[index_].params[i];
-        raise_type(std::string(parser_->name()) + "(): argument '" + p.name + "' failed to unpack the object at pos " +
-                   std::to_string(k + 1) + " with error \"type must be tuple of ints,but got " +
-                   type_of(items[k]) + "\"");
+        raise_type(std::string(parser_->name()) + "(): argument '" + p.name +
+                   "' failed to unpack the object at pos " + std::to_string(k + 1) +
+                   " with error \"type must be tuple of ints,but got " + type_of(items[k]) + "\"");
       }
       out.push_back(PyLong_CheckExact(items[k]) ? convert_item(i, items[k]) : to_int(items[k]));
     }
@@ -413,10 +420,11 @@ Sizes ParsedArgs::int_list(int i) const {
   } else if (border::is_tensor(o) && unwrap(o).dim() == 1) {
     const Tensor& t = unwrap(o);
     for (int64_t k = 0; k < t.numel(); ++k)
-      out.push_back(load_element(static_cast<char*>(t.data()) +
-                                     k * t.strides()[0] * static_cast<int64_t>(item_size(t.dtype())),
-                                 t.dtype())
-                        .to_int());
+      out.push_back(
+          load_element(static_cast<char*>(t.data()) +
+                           k * t.strides()[0] * static_cast<int64_t>(item_size(t.dtype())),
+                       t.dtype())
+              .to_int());
   } else {
     const int64_t v = integer(i);
     const Param& p = parser_->signatures()[index_].params[i];
@@ -429,8 +437,9 @@ int64_t ParsedArgs::convert_item(int i, PyObject* o) const {
   const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
   if (overflow != 0) {
     const Param& p = parser_->signatures()[index_].params[i];
-    raise_runtime(std::string(parser_->name()) + "(): Overflow when unpacking long: an item of argument '" +
-                  p.name + "' does not fit in 64 bits");
+    raise_runtime(std::string(parser_->name()) +
+                  "(): Overflow when unpacking long: an item of argument '" + p.name +
+                  "' does not fit in 64 bits");
   }
   return v;
 }
@@ -473,7 +482,8 @@ SmallVector<Scalar, 4> ParsedArgs::scalar_list(int i) const {
 }
 
 TensorBuffer::TensorBuffer(size_t n) : size_(n) {
-  if (n > kInline) heap_ = new Tensor[n];
+  if (n > kInline)
+    heap_ = new Tensor[n];
   else
     for (size_t i = 0; i < n; ++i) new (data() + i) Tensor();
 }
@@ -489,7 +499,8 @@ TensorBuffer::TensorBuffer(TensorBuffer&& o) noexcept : size_(o.size_), heap_(o.
   }
 }
 TensorBuffer::~TensorBuffer() {
-  if (heap_) delete[] heap_;
+  if (heap_)
+    delete[] heap_;
   else
     for (size_t i = 0; i < size_; ++i) data()[i].~Tensor();
 }

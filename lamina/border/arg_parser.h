@@ -10,7 +10,8 @@
 //                              {"alpha", P::Scalar, kDefault | kKeyword},
 //                              {"out", P::Tensor, kDefault | kNone | kKeyword}};
 //   constexpr Signature kAddSignatures[] = {
-//       make_signature(kAdd0, "Tensor input, Tensor other, *, Number alpha = 1, Tensor out = None")};
+//       make_signature(kAdd0, "Tensor input, Tensor other, *, Number alpha = 1, Tensor out =
+//       None")};
 //   constinit Parser add_parser("add", kAddSignatures);
 //
 //   PyObject* call_add(const ParsedArgs& r) {
@@ -63,7 +64,7 @@ enum class ParamType : uint8_t {
   Double,
   Bool,
   String,
-  IntList,     // list_size > 0: one int stands for that many
+  IntList,  // list_size > 0: one int stands for that many
   DoubleList,
   BoolList,
   ScalarList,
@@ -105,7 +106,9 @@ constexpr Signature make_signature(const Param (&params)[N], const char* text) {
   return {params, static_cast<uint8_t>(N), positional, text};
 }
 // For a signature without parameters.
-constexpr Signature make_signature(std::nullptr_t, const char* text) { return {nullptr, 0, 0, text}; }
+constexpr Signature make_signature(std::nullptr_t, const char* text) {
+  return {nullptr, 0, 0, text};
+}
 
 class Parser {
  public:
@@ -223,7 +226,8 @@ class ParsedArgs {
   int64_t convert_item(int i, PyObject* o) const;
   int64_t list_work() const;
   const Parser* parser_;
-  // The arguments that form the list in slot varargs_slot_ when a list of ints was given as x.view(2, 3).
+  // The arguments that form the list in slot varargs_slot_ when a list of ints was given as
+  // x.view(2, 3).
   PyObject* const* varargs_ = nullptr;
   int32_t varargs_count_ = 0;
   int8_t varargs_slot_ = -1;

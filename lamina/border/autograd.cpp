@@ -28,8 +28,7 @@ namespace {
 // ---- nodes --------------------------------------------------------------------------------------
 
 struct NodeObject {
-  PyObject_HEAD
-  IntrusivePtr<autograd::Node> node;
+  PyObject_HEAD IntrusivePtr<autograd::Node> node;
 };
 PyTypeObject* node_type = nullptr;
 
@@ -75,7 +74,8 @@ PyObject* node_next(PyObject* self, void*) {
   Ref tuple = owned(PyTuple_New(static_cast<Py_ssize_t>(edges.size())));
   for (size_t i = 0; i < edges.size(); ++i) {
     Ref next = owned(wrap_node(edges[i].node));
-    PyObject* pair = checked(Py_BuildValue("(OI)", next.get(), static_cast<unsigned>(edges[i].output_nr)));
+    PyObject* pair =
+        checked(Py_BuildValue("(OI)", next.get(), static_cast<unsigned>(edges[i].output_nr)));
     PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), pair);
   }
   return tuple.leak();
@@ -104,7 +104,8 @@ PyMethodDef node_methods[] = {{"name", node_name, METH_NOARGS, "Name of the reco
                               {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
                               {}};
 PyGetSetDef node_getset[] = {
-    {"next_functions", node_next, nullptr, "Where the gradients go: (node, number of its result).", nullptr},
+    {"next_functions", node_next, nullptr, "Where the gradients go: (node, number of its result).",
+     nullptr},
     {"variable", node_variable, nullptr, "The leaf of AccumulateGrad.", nullptr},
     {}};
 
@@ -135,11 +136,12 @@ int set_grad(PyObject* self, PyObject* value, void*) {
                Py_TYPE(value)->tp_name);
   const Tensor& grad = unwrap(value);
   if (value == self) raise_runtime("can't assign Variable as its own grad");
-  LAMINA_CHECK(grad.dtype() == t.dtype(), "assigned grad has data of a different type; got ", grad.dtype(),
-               "; expected ", t.dtype());
+  LAMINA_CHECK(grad.dtype() == t.dtype(), "assigned grad has data of a different type; got ",
+               grad.dtype(), "; expected ", t.dtype());
   LAMINA_CHECK(grad.device() == t.device(), "assigned grad has data located on a different device");
   LAMINA_CHECK(grad.sizes() == t.sizes(), "assigned grad has data of a different size; got ",
-               std::span<const int64_t>(grad.sizes()), "; expected ", std::span<const int64_t>(t.sizes()));
+               std::span<const int64_t>(grad.sizes()), "; expected ",
+               std::span<const int64_t>(t.sizes()));
   autograd::set_grad(t, grad);
   return 0;
   LAMINA_BORDER_END_WITH(-1)
@@ -180,7 +182,8 @@ std::vector<Tensor> tensors_of(PyObject* o, const char* what, bool none) {
     out.push_back(unwrap(o));
     return out;
   }
-  Ref items = owned(PySequence_Fast(o, (std::string(what) + " must be a Tensor or a sequence of Tensors").c_str()));
+  Ref items = owned(PySequence_Fast(
+      o, (std::string(what) + " must be a Tensor or a sequence of Tensors").c_str()));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
     if (item == Py_None && none) {
@@ -188,7 +191,8 @@ std::vector<Tensor> tensors_of(PyObject* o, const char* what, bool none) {
     } else if (is_tensor(item)) {
       out.push_back(unwrap(item));
     } else {
-      raise_type(std::string(what) + " can be either Tensors or None, but got " + Py_TYPE(item)->tp_name);
+      raise_type(std::string(what) + " can be either Tensors or None, but got " +
+                 Py_TYPE(item)->tp_name);
     }
   }
   return out;
@@ -196,17 +200,19 @@ std::vector<Tensor> tensors_of(PyObject* o, const char* what, bool none) {
 
 void check_gradients(const std::vector<Tensor>& roots, std::vector<Tensor>& gradients) {
   if (gradients.empty()) gradients.resize(roots.size());
-  LAMINA_CHECK(gradients.size() == roots.size(), "got ", roots.size(), " tensors and ", gradients.size(),
-               " gradients");
+  LAMINA_CHECK(gradients.size() == roots.size(), "got ", roots.size(), " tensors and ",
+               gradients.size(), " gradients");
   for (size_t i = 0; i < roots.size(); ++i) {
     if (gradients[i].defined()) {
       LAMINA_CHECK(gradients[i].sizes() == roots[i].sizes(), "Mismatch in shape: grad_output[", i,
-                   "] has a shape of ", std::span<const int64_t>(gradients[i].sizes()), " and output[", i,
-                   "] has a shape of ", std::span<const int64_t>(roots[i].sizes()), ".");
+                   "] has a shape of ", std::span<const int64_t>(gradients[i].sizes()),
+                   " and output[", i, "] has a shape of ",
+                   std::span<const int64_t>(roots[i].sizes()), ".");
     } else if (roots[i].requires_grad()) {
       LAMINA_CHECK(roots[i].numel() == 1, "grad can be implicitly created only for scalar outputs");
       LAMINA_CHECK(!roots[i].is_complex(),
-                   "grad can be implicitly created only for real scalar outputs but got ", roots[i].dtype());
+                   "grad can be implicitly created only for real scalar outputs but got ",
+                   roots[i].dtype());
     }
   }
 }
@@ -235,7 +241,8 @@ void run_backward(const ParsedArgs& r) {
   autograd::backward(roots, gradients, retain, create, inputs);
 }
 
-PyObject* backward_method(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
+PyObject* backward_method(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                          PyObject* names) {
   LAMINA_BORDER_BEGIN
   run_backward(ParsedArgs(backward_parser, self, args, nargs, names));
   Py_RETURN_NONE;
@@ -260,7 +267,8 @@ constexpr Param kGrad[] = {{"outputs", P::Object},
 constexpr Signature kGradSignatures[] = {make_signature(
     kGrad,
     "tuple of Tensors outputs, tuple of Tensors inputs, tuple of Tensors grad_outputs = None, bool "
-    "retain_graph = None, bool create_graph = False, bool allow_unused = None, bool is_grads_batched "
+    "retain_graph = None, bool create_graph = False, bool allow_unused = None, bool "
+    "is_grads_batched "
     "= False, bool materialize_grads = False")};
 constinit Parser grad_parser("grad", kGradSignatures);
 
@@ -277,8 +285,9 @@ PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
   const bool retain = r.has(3) ? r.boolean(3) : create;
   const bool materialize = r.boolean_or(7, false);
   if (materialize && r.has(5) && !r.boolean(5))
-    raise_value("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
-                "allow_unused=False.");
+    raise_value(
+        "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+        "allow_unused=False.");
   const bool unused = r.boolean_or(5, materialize);
   std::vector<Tensor> results;
   {
@@ -290,7 +299,8 @@ PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
     PyObject* item;
     if (!results[i].defined() && materialize) {
       Ref like = owned(wrap(inputs[i]));
-      Ref zeros = call_method(generated_method("mul"), owned(PyObject_CallMethod(like.get(), "detach", nullptr)).get(),
+      Ref zeros = call_method(generated_method("mul"),
+                              owned(PyObject_CallMethod(like.get(), "detach", nullptr)).get(),
                               Ref::steal(PyLong_FromLong(0)).get());
       item = zeros.leak();
     } else {
@@ -324,7 +334,8 @@ PyCFunction fast(F* f) {
 }  // namespace
 
 PyGetSetDef tensor_autograd_attributes[] = {
-    {"requires_grad", get_requires_grad, set_requires_grad, "Are operators on it recorded?", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad, "Are operators on it recorded?",
+     nullptr},
     {"grad", get_grad, set_grad, "The gradient that backward has accumulated.", nullptr},
     {"grad_fn", get_grad_fn, nullptr, "The node of the operator that made it.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Made by the user, or without gradient.", nullptr},
@@ -335,7 +346,8 @@ PyGetSetDef tensor_autograd_attributes[] = {
 
 PyMethodDef tensor_autograd_methods[] = {
     {"requires_grad_", fast(requires_grad_), METH_FASTCALL | METH_KEYWORDS, "Sets requires_grad."},
-    {"backward", fast(backward_method), METH_FASTCALL | METH_KEYWORDS, "Adds gradients to the leaves."},
+    {"backward", fast(backward_method), METH_FASTCALL | METH_KEYWORDS,
+     "Adds gradients to the leaves."},
     {"detach_", detach_, METH_NOARGS, "Forgets the history."},
     {}};
 
@@ -353,7 +365,8 @@ void add_node_type(PyObject* module) {
                          {Py_tp_hash, reinterpret_cast<void*>(node_hash)},
                          {0, nullptr}};
   PyType_Spec spec = {"lamina.autograd.graph.Node", sizeof(NodeObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                      slots};
   node_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   checked(PyModule_AddObjectRef(module, "_Node", reinterpret_cast<PyObject*>(node_type)));
 }

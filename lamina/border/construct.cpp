@@ -24,7 +24,8 @@ bool is_nested(PyObject* o) {
 }
 bool has_array(PyObject* o) {
   return !PyList_Check(o) && !PyTuple_Check(o) && !PyType_Check(o) && !is_number(o) &&
-         (PyObject_HasAttrString(o, "__array_interface__") || PyObject_HasAttrString(o, "__array__"));
+         (PyObject_HasAttrString(o, "__array_interface__") ||
+          PyObject_HasAttrString(o, "__array__"));
 }
 
 // What a walk over the data finds out.
@@ -47,7 +48,8 @@ ScalarType type_of_number(PyObject* o) {
   if (is_tensor(o)) return unwrap(o).dtype();
   if (is_numpy_scalar(o)) return array_dtype(o);
   if (is_text(o))
-    raise_python(PyExc_TypeError, std::string("new(): invalid data type '") + Py_TYPE(o)->tp_name + "'");
+    raise_python(PyExc_TypeError,
+                 std::string("new(): invalid data type '") + Py_TYPE(o)->tp_name + "'");
   if (has_array(o)) return array_dtype(o);
   if (Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_index) return ScalarType::Int64;
   if (Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_float) return default_dtype();
@@ -59,7 +61,8 @@ void measure(PyObject* o, size_t depth, Found& found) {
   if (!is_nested(o)) {
     if ((is_tensor(o) && unwrap(o).dim() > 0) || (!is_tensor(o) && !is_number(o) && has_array(o))) {
       // Rows that are arrays themselves.
-      const Sizes rows = is_tensor(o) ? Sizes{std::span<const int64_t>(unwrap(o).sizes())} : array_sizes(o);
+      const Sizes rows =
+          is_tensor(o) ? Sizes{std::span<const int64_t>(unwrap(o).sizes())} : array_sizes(o);
       for (size_t i = 0; i < rows.size(); ++i)
         if (depth + i == found.sizes.size()) found.sizes.push_back(rows[i]);
       found.add(is_tensor(o) ? unwrap(o).dtype() : array_dtype(o));
@@ -97,7 +100,8 @@ template <class T>
 T number_as(PyObject* o) {
   constexpr ScalarType kType = scalar_type_of<T>;
   if constexpr (is_complex_type<T>) {
-    if (PyComplex_Check(o) || is_tensor(o) || is_numpy_scalar(o)) return convert_to<T>(to_scalar(o).to_complex());
+    if (PyComplex_Check(o) || is_tensor(o) || is_numpy_scalar(o))
+      return convert_to<T>(to_scalar(o).to_complex());
     return convert_to<T>(to_double(o));
   } else if constexpr (std::is_same_v<T, bool>) {
     return to_bool(o);
@@ -123,8 +127,9 @@ T number_as(PyObject* o) {
       const int64_t n = v.to_int();
       // As in the peer, a negative number wraps in an unsigned type.
       if constexpr (sizeof(T) < 8) {
-        constexpr int64_t kLow = std::is_unsigned_v<T> ? -static_cast<int64_t>(std::numeric_limits<T>::max())
-                                                       : static_cast<int64_t>(std::numeric_limits<T>::min());
+        constexpr int64_t kLow = std::is_unsigned_v<T>
+                                     ? -static_cast<int64_t>(std::numeric_limits<T>::max())
+                                     : static_cast<int64_t>(std::numeric_limits<T>::min());
         if (n > static_cast<int64_t>(std::numeric_limits<T>::max()) || n < kLow) raise_range(kType);
       }
       return static_cast<T>(n);
@@ -147,7 +152,8 @@ T number_as(PyObject* o) {
 template <class T>
 T* fill(PyObject* o, size_t depth, const Sizes& sizes, T* p) {
   if (depth == sizes.size()) {
-    if (is_nested(o)) raise_type("tensor: a sequence where a number was expected: the rows have different depths");
+    if (is_nested(o))
+      raise_type("tensor: a sequence where a number was expected: the rows have different depths");
     *p = number_as<T>(o);
     return p + 1;
   }
@@ -175,18 +181,21 @@ T* fill(PyObject* o, size_t depth, const Sizes& sizes, T* p) {
   return p;
 }
 
-Tensor convert(const Tensor& t, std::optional<ScalarType> dtype, std::optional<Device> device, bool copy) {
+Tensor convert(const Tensor& t, std::optional<ScalarType> dtype, std::optional<Device> device,
+               bool copy) {
   ReleaseGil released(t.numel());
   return ops::to(t, dtype, std::nullopt, device, std::nullopt, false, copy, std::nullopt);
 }
 
-Tensor converted_copy(const Tensor& source, std::optional<ScalarType> dtype, std::optional<Device> device) {
+Tensor converted_copy(const Tensor& source, std::optional<ScalarType> dtype,
+                      std::optional<Device> device) {
   return convert(ops::detach(source), dtype, device, true);
 }
 
 }  // namespace
 
-Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::optional<Device> device) {
+Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype,
+                        std::optional<Device> device) {
   if (is_tensor(data)) return converted_copy(unwrap(data), dtype, device);
   if (is_text(data))
     raise_type(std::string("new(): invalid data type '") + Py_TYPE(data)->tp_name + "'");
@@ -249,7 +258,8 @@ constexpr Signature kAsTensorSignatures[] = {
 constinit Parser as_tensor_parser("as_tensor", kAsTensorSignatures);
 
 // The data itself where it is a tensor or an array of the right type, else a new tensor.
-PyObject* share_or_copy(PyObject* data, std::optional<ScalarType> dtype, std::optional<Device> device) {
+PyObject* share_or_copy(PyObject* data, std::optional<ScalarType> dtype,
+                        std::optional<Device> device) {
   if (!is_tensor(data) && (is_number(data) || is_text(data) || !has_array(data)))
     return wrap(tensor_from_data(data, dtype, device));
   Ref result = is_tensor(data) ? Ref::share(data) : owned(wrap(share_array(data, false)));
@@ -296,7 +306,8 @@ PyObject* as_array(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject*
     const bool copied = !shares || (is_tensor(data) && result.get() != data) ||
                         (!is_tensor(data) && dtype && array_dtype(data) != *dtype);
     if (copied && !may_copy)
-      raise_value("can't alias arbitrary sequence or convert without copying; copy=False was given");
+      raise_value(
+          "can't alias arbitrary sequence or convert without copying; copy=False was given");
   }
   const bool wanted = r.boolean_or(4, false);
   if (unwrap(result.get()).requires_grad() && !wanted)
@@ -339,9 +350,12 @@ PyCFunction fast(F* f) {
 
 PyMethodDef construct_functions[] = {
     {"tensor", fast(make_tensor), METH_FASTCALL | METH_KEYWORDS, "A new tensor that copies data."},
-    {"as_tensor", fast(as_tensor), METH_FASTCALL | METH_KEYWORDS, "A tensor, sharing memory where it can."},
-    {"asarray", fast(as_array), METH_FASTCALL | METH_KEYWORDS, "A tensor from an array, buffer or sequence."},
-    {"scalar_tensor", fast(scalar_tensor), METH_FASTCALL | METH_KEYWORDS, "A tensor without dimensions."},
+    {"as_tensor", fast(as_tensor), METH_FASTCALL | METH_KEYWORDS,
+     "A tensor, sharing memory where it can."},
+    {"asarray", fast(as_array), METH_FASTCALL | METH_KEYWORDS,
+     "A tensor from an array, buffer or sequence."},
+    {"scalar_tensor", fast(scalar_tensor), METH_FASTCALL | METH_KEYWORDS,
+     "A tensor without dimensions."},
     {}};
 
 }  // namespace lamina::border

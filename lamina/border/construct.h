@@ -9,9 +9,11 @@ namespace lamina::border {
 // Anything with the buffer protocol, __array_interface__ or __array__.
 ScalarType array_dtype(PyObject* array);
 Sizes array_sizes(PyObject* array);
-// A tensor on the array's own memory, which stays alive as long. `warn`: say so when it is read-only.
+// A tensor on the array's own memory, which stays alive as long. `warn`: say so when it is
+// read-only.
 Tensor share_array(PyObject* array, bool warn);
-Tensor share_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int64_t offset, const char* op);
+Tensor share_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int64_t offset,
+                    const char* op);
 
 // Rows of a nested sequence that are arrays: their elements in order, from `p` on.
 template <class T>
@@ -28,7 +30,8 @@ T* fill_from_array(PyObject* array, size_t depth, const Sizes& sizes, T* p) {
   for (int64_t k = 0; k < t.numel(); ++k) {
     int64_t at = 0;
     for (size_t d = 0; d < index.size(); ++d) at += index[d] * t.strides()[d];
-    const char* from = static_cast<const char*>(t.data()) + at * static_cast<int64_t>(item_size(t.dtype()));
+    const char* from =
+        static_cast<const char*>(t.data()) + at * static_cast<int64_t>(item_size(t.dtype()));
     visit(t.dtype(), [&](auto tag) {
       using S = typename decltype(tag)::type;
       *p++ = convert_to<T>(*reinterpret_cast<const S*>(from));

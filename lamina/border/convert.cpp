@@ -27,7 +27,8 @@ bool is_number_tensor(PyObject* object) {
 
 // The elements of a tensor are where its bytes are; a meta tensor has none.
 void check_readable(const Tensor& t) {
-  LAMINA_CHECK(!t.is_meta(), "item: a tensor on the meta device has no value; expected a tensor with memory");
+  LAMINA_CHECK(!t.is_meta(),
+               "item: a tensor on the meta device has no value; expected a tensor with memory");
   LAMINA_CHECK(t.data() != nullptr, "item: the tensor has no memory");
 }
 
@@ -39,8 +40,9 @@ bool is_numpy_scalar(PyObject* object) {
   return std::strncmp(n, "numpy.", 6) == 0 && std::strcmp(n, "numpy.ndarray") != 0 &&
          std::strncmp(n, "numpy.str", 9) != 0 && std::strncmp(n, "numpy.bytes", 11) != 0 &&
          std::strncmp(n, "numpy.void", 10) != 0 && std::strncmp(n, "numpy.dtype", 11) != 0 &&
-         std::strncmp(n, "numpy.datetime", 14) != 0 && std::strncmp(n, "numpy.timedelta", 15) != 0 &&
-         Py_TYPE(object)->tp_as_number && Py_TYPE(object)->tp_as_number->nb_bool;
+         std::strncmp(n, "numpy.datetime", 14) != 0 &&
+         std::strncmp(n, "numpy.timedelta", 15) != 0 && Py_TYPE(object)->tp_as_number &&
+         Py_TYPE(object)->tp_as_number->nb_bool;
 }
 
 bool is_int(PyObject* object) {
@@ -48,7 +50,8 @@ bool is_int(PyObject* object) {
   if (PyBool_Check(object)) return false;
   if (PyLong_Check(object)) return true;
   if (is_tensor(object)) return is_number_tensor(object) && is_integral(unwrap(object).dtype());
-  if (is_numpy_scalar(object)) return has_index_slot(object) && !std::strstr(Py_TYPE(object)->tp_name, "bool");
+  if (is_numpy_scalar(object))
+    return has_index_slot(object) && !std::strstr(Py_TYPE(object)->tp_name, "bool");
   return false;
 }
 
@@ -68,7 +71,8 @@ int64_t to_int(PyObject* object) {
   if (!PyLong_Check(object)) {
     if (is_tensor(object)) {
       const Scalar v = item_of(unwrap(object));
-      if (!v.is_integral() && !v.is_bool()) raise_type("only integer tensors of one element can be converted to an index");
+      if (!v.is_integral() && !v.is_bool())
+        raise_type("only integer tensors of one element can be converted to an index");
       return v.to_int();
     }
     if (!has_index_slot(object)) raise_expected("an int", object);
@@ -77,8 +81,7 @@ int64_t to_int(PyObject* object) {
   }
   int overflow = 0;
   const long long v = PyLong_AsLongLongAndOverflow(object, &overflow);
-  if (overflow != 0)
-    raise_python(PyExc_OverflowError, "the int does not fit in 64 bits");
+  if (overflow != 0) raise_python(PyExc_OverflowError, "the int does not fit in 64 bits");
   if (v == -1 && PyErr_Occurred()) throw PythonError{};
   return v;
 }
@@ -158,7 +161,8 @@ Scalar load_element(const void* p, ScalarType t) {
       else if constexpr (std::is_integral_v<T>)
         return v;
       else
-        return static_cast<double>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(v));
+        return static_cast<double>(
+            static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(v));
     }
   });
 }

@@ -37,13 +37,15 @@ PyObject* make(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   Device d = to_device(type);
   if (index && index != Py_None) {
-    if (!PyUnicode_Check(type)) raise_type("device(): argument 'type' must be str when an index is given");
+    if (!PyUnicode_Check(type))
+      raise_type("device(): argument 'type' must be str when an index is given");
     if (d.has_index())
       raise_runtime("device: the type must not name an index when an index is given; got " +
                     to_string(d));
     const long i = PyLong_AsLong(index);
     if (i == -1 && PyErr_Occurred()) throw PythonError{};
-    if (i < 0 || i > 127) raise_runtime("device: the index must be in 0..127; got " + std::to_string(i));
+    if (i < 0 || i > 127)
+      raise_runtime("device: the index must be in 0..127; got " + std::to_string(i));
     d.index = static_cast<int8_t>(i);
   }
   return wrap(d);
@@ -66,9 +68,7 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
     Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((value_of(a) == value_of(b)) == (op == Py_EQ));
 }
-PyObject* get_type(PyObject* self, void*) {
-  return wrap(std::string(name(value_of(self).type)));
-}
+PyObject* get_type(PyObject* self, void*) { return wrap(std::string(name(value_of(self).type))); }
 PyObject* get_index(PyObject* self, void*) {
   const Device d = value_of(self);
   if (!d.has_index()) Py_RETURN_NONE;
@@ -89,8 +89,7 @@ PyObject* exit(PyObject*, PyObject*) {
 PyObject* reduce(PyObject* self, PyObject*) {
   const Device d = value_of(self);
   const std::string type(name(d.type));
-  if (d.has_index())
-    return Py_BuildValue("O(si)", &device_type, type.c_str(), int{d.index});
+  if (d.has_index()) return Py_BuildValue("O(si)", &device_type, type.c_str(), int{d.index});
   return Py_BuildValue("O(s)", &device_type, type.c_str());
 }
 
@@ -147,7 +146,8 @@ Device to_device(PyObject* object) {
   if (PyLong_Check(object) && !PyBool_Check(object)) {
     const long i = PyLong_AsLong(object);
     if (i == -1 && PyErr_Occurred()) throw PythonError{};
-    if (i < 0 || i > 127) raise_runtime("device: the index must be in 0..127; got " + std::to_string(i));
+    if (i < 0 || i > 127)
+      raise_runtime("device: the index must be in 0..127; got " + std::to_string(i));
     return {DeviceType::CUDA, static_cast<int8_t>(i)};
   }
   raise_type(std::string("expected a device, a string or an index, not ") +

@@ -13,9 +13,7 @@ PyObject* objects[kNumScalarTypeSlots];
 ScalarType value_of(PyObject* self) { return reinterpret_cast<DtypeObject*>(self)->value; }
 
 // The prefix is the peer's, so that printed tensors and saved texts are equal.
-PyObject* repr(PyObject* self) {
-  return wrap("torch." + std::string(name(value_of(self))));
-}
+PyObject* repr(PyObject* self) { return wrap("torch." + std::string(name(value_of(self)))); }
 
 PyObject* reduce(PyObject* self, PyObject*) {
   const std::string_view n = name(value_of(self));
@@ -39,7 +37,8 @@ PyObject* method_to_complex(PyObject* self, PyObject*) {
   const ScalarType t = value_of(self);
   LAMINA_BORDER_BEGIN
   if (is_complex(t)) return wrap(t);
-  if (!is_floating(t) || is_float8(t)) raise_runtime("to_complex: no complex type of " + std::string(name(t)));
+  if (!is_floating(t) || is_float8(t))
+    raise_runtime("to_complex: no complex type of " + std::string(name(t)));
   return wrap(to_complex(t));
   LAMINA_BORDER_END
 }
@@ -97,8 +96,7 @@ PyObject* dtype_object(ScalarType t) { return objects[index_of(t)]; }
 PyObject* wrap(ScalarType t) { return Py_NewRef(objects[index_of(t)]); }
 
 bool is_dtype(PyObject* object) {
-  return Py_TYPE(object) == &dtype_type ||
-         object == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
+  return Py_TYPE(object) == &dtype_type || object == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
          object == reinterpret_cast<PyObject*>(&PyLong_Type) ||
          object == reinterpret_cast<PyObject*>(&PyBool_Type) ||
          object == reinterpret_cast<PyObject*>(&PyComplex_Type);

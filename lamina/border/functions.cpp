@@ -15,7 +15,8 @@
 namespace lamina::border {
 
 void raise_no_tensor(const ParsedArgs& r) {
-  raise_type(std::string(r.parser().name()) + "(): got numbers only; expected at least one Tensor among the operands");
+  raise_type(std::string(r.parser().name()) +
+             "(): got numbers only; expected at least one Tensor among the operands");
 }
 
 Tensor tensor_or_number(const ParsedArgs& r, int slot) {
@@ -29,15 +30,16 @@ Tensor with_requires_grad(Tensor t, bool requires_grad) {
 
 void check_out_count(size_t given, size_t expected, const char* op) {
   if (given != expected)
-    raise_type(std::string(op) + "(): argument 'out' must be a tuple of " + std::to_string(expected) +
-               " Tensors, not of " + std::to_string(given));
+    raise_type(std::string(op) + "(): argument 'out' must be a tuple of " +
+               std::to_string(expected) + " Tensors, not of " + std::to_string(given));
 }
 
 namespace {
 
 PyObject* set_threads(PyObject*, PyObject* n) {
   LAMINA_BORDER_BEGIN
-  if (!is_int(n)) raise_type(std::string("set_num_threads expects an int, but got ") + Py_TYPE(n)->tp_name);
+  if (!is_int(n))
+    raise_type(std::string("set_num_threads expects an int, but got ") + Py_TYPE(n)->tp_name);
   const int64_t v = to_int(n);
   LAMINA_CHECK(v > 0, "set_num_threads expects a positive integer; got ", v);
   queue::set_num_threads(static_cast<int>(v > queue::kMaxThreads ? queue::kMaxThreads : v));
@@ -49,7 +51,8 @@ PyObject* get_threads(PyObject*, PyObject*) { return PyLong_FromLong(queue::get_
 PyObject* get_dtype(PyObject*, PyObject*) { return wrap(default_dtype()); }
 PyObject* set_dtype(PyObject*, PyObject* d) {
   LAMINA_BORDER_BEGIN
-  if (Py_TYPE(d) != &dtype_type) raise_type("invalid dtype object: only floating-point types are supported as the default type");
+  if (Py_TYPE(d) != &dtype_type)
+    raise_type("invalid dtype object: only floating-point types are supported as the default type");
   const ScalarType t = to_dtype(d);
   if (!is_floating(t) || is_float8(t))
     raise_type("only floating-point types are supported as the default type");
@@ -72,7 +75,8 @@ PyObject* set_device(PyObject*, PyObject* d) {
 PyObject* is_tensor_function(PyObject*, PyObject* o) { return wrap(is_tensor(o)); }
 const Tensor& tensor_argument(PyObject* o, const char* op) {
   if (!is_tensor(o))
-    raise_type(std::string(op) + "(): argument 'input' (position 1) must be Tensor, not " + Py_TYPE(o)->tp_name);
+    raise_type(std::string(op) + "(): argument 'input' (position 1) must be Tensor, not " +
+               Py_TYPE(o)->tp_name);
   return unwrap(o);
 }
 PyObject* is_floating_point_function(PyObject*, PyObject* o) {
@@ -99,7 +103,8 @@ PyObject* is_nonzero_function(PyObject*, PyObject* o) {
   LAMINA_BORDER_BEGIN
   const Tensor& t = tensor_argument(o, "is_nonzero");
   if (t.numel() == 0) raise_runtime("Boolean value of Tensor with no values is ambiguous");
-  if (t.numel() != 1) raise_runtime("Boolean value of Tensor with more than one value is ambiguous");
+  if (t.numel() != 1)
+    raise_runtime("Boolean value of Tensor with more than one value is ambiguous");
   return wrap(item_of(t).to_bool());
   LAMINA_BORDER_END
 }
@@ -120,7 +125,8 @@ PyObject* can_cast_function(PyObject*, PyObject* args, PyObject* kwargs) {
   LAMINA_BORDER_BEGIN
   static const char* names[] = {"from_", "to", nullptr};
   PyObject *a, *b;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:can_cast", const_cast<char**>(names), &a, &b)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:can_cast", const_cast<char**>(names), &a, &b))
+    return nullptr;
   return wrap(can_cast(to_dtype(a), to_dtype(b)));
   LAMINA_BORDER_END
 }
@@ -130,8 +136,10 @@ PyObject* result_type(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OO:result_type", &a, &b)) return nullptr;
   ResultType type;
   for (PyObject* o : {a, b}) {
-    if (is_tensor(o)) type.add(unwrap(o));
-    else type.add(to_scalar(o));
+    if (is_tensor(o))
+      type.add(unwrap(o));
+    else
+      type.add(to_scalar(o));
   }
   return wrap(type.get());
   LAMINA_BORDER_END
@@ -188,10 +196,11 @@ PyObject* keys(PyObject*, PyObject* o) {
 PyObject* memory_stats(PyObject*, PyObject*) {
   const memory::Statistics s = memory::cpu_allocator().statistics();
   return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "allocated", (long long)s.allocated,
-                       "peak_allocated", (long long)s.peak_allocated, "reserved", (long long)s.reserved,
-                       "peak_reserved", (long long)s.peak_reserved, "cached", (long long)s.cached,
-                       "allocations", (long long)s.allocations, "frees", (long long)s.frees,
-                       "cache_hits", (long long)s.cache_hits, "out_of_memory", (long long)s.out_of_memory);
+                       "peak_allocated", (long long)s.peak_allocated, "reserved",
+                       (long long)s.reserved, "peak_reserved", (long long)s.peak_reserved, "cached",
+                       (long long)s.cached, "allocations", (long long)s.allocations, "frees",
+                       (long long)s.frees, "cache_hits", (long long)s.cache_hits, "out_of_memory",
+                       (long long)s.out_of_memory);
 }
 PyObject* memory_limit(PyObject*, PyObject* o) {
   LAMINA_BORDER_BEGIN

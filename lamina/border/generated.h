@@ -8,7 +8,8 @@ namespace lamina::border {
 // Functions of the module lamina and methods of lamina.Tensor; each table ends with a null entry.
 PyMethodDef* generated_functions();
 PyMethodDef* generated_methods();
-// Functions for lamina.nn.functional and other submodules: {"nn.functional.relu", ...} by full name.
+// Functions for lamina.nn.functional and other submodules: {"nn.functional.relu", ...} by full
+// name.
 PyMethodDef* generated_submodule_functions();
 
 }  // namespace lamina::border

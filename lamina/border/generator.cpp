@@ -17,7 +17,8 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   LAMINA_BORDER_BEGIN
   static const char* names[] = {"device", nullptr};
   PyObject* device = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names),
+                                   &device))
     return nullptr;
   if (device && device != Py_None && !to_device(device).is_cpu())
     raise_runtime("Generator: device type " + std::string(name(to_device(device).type)) +
@@ -107,13 +108,14 @@ PyObject* clone_state(PyObject* self, PyObject*) {
 }
 PyObject* get_device(PyObject*, void*) { return wrap(kCpu); }
 
-PyMethodDef methods[] = {{"manual_seed", manual_seed, METH_O, "Starts the sequence of this seed."},
-                         {"initial_seed", initial_seed, METH_NOARGS, "The seed it was started with."},
-                         {"seed", seed, METH_NOARGS, "Starts at a seed from the system; returns it."},
-                         {"get_state", get_state, METH_NOARGS, "The state as a uint8 tensor."},
-                         {"set_state", set_state, METH_O, "Goes back to a state."},
-                         {"clone_state", clone_state, METH_NOARGS, "A generator in the same state."},
-                         {}};
+PyMethodDef methods[] = {
+    {"manual_seed", manual_seed, METH_O, "Starts the sequence of this seed."},
+    {"initial_seed", initial_seed, METH_NOARGS, "The seed it was started with."},
+    {"seed", seed, METH_NOARGS, "Starts at a seed from the system; returns it."},
+    {"get_state", get_state, METH_NOARGS, "The state as a uint8 tensor."},
+    {"set_state", set_state, METH_O, "Goes back to a state."},
+    {"clone_state", clone_state, METH_NOARGS, "A generator in the same state."},
+    {}};
 PyGetSetDef getset[] = {{"device", get_device, nullptr, nullptr, nullptr}, {}};
 
 PyObject* global_seed(PyObject*, PyObject* value) {

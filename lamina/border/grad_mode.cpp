@@ -14,8 +14,7 @@ using autograd::t_mode;
 enum class What : uint8_t { NoGrad, EnableGrad, SetGrad, Inference };
 
 struct ModeObject {
-  PyObject_HEAD
-  Mode inside;
+  PyObject_HEAD Mode inside;
   Mode before;
   What what;
   bool active;  // `before` is to be put back at the end of the block
@@ -30,11 +29,14 @@ PyObject* decorate(PyObject* context, PyObject* function) {
 
 bool flag(PyObject* args, PyObject* kwargs, bool absent, bool* given) {
   PyObject* o = nullptr;
-  if (PyTuple_GET_SIZE(args) > 0) o = PyTuple_GET_ITEM(args, 0);
-  else if (kwargs && PyDict_GET_SIZE(kwargs) > 0) o = PyDict_GetItemString(kwargs, "mode");
+  if (PyTuple_GET_SIZE(args) > 0)
+    o = PyTuple_GET_ITEM(args, 0);
+  else if (kwargs && PyDict_GET_SIZE(kwargs) > 0)
+    o = PyDict_GetItemString(kwargs, "mode");
   *given = o != nullptr;
   if (!o) return absent;
-  if (!PyBool_Check(o)) raise_type(std::string("enabled must be a bool (got ") + Py_TYPE(o)->tp_name + ")");
+  if (!PyBool_Check(o))
+    raise_type(std::string("enabled must be a bool (got ") + Py_TYPE(o)->tp_name + ")");
   return o == Py_True;
 }
 
@@ -119,7 +121,8 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   LAMINA_BORDER_BEGIN
   PyObject* function = nullptr;
   if (!PyArg_ParseTuple(args, "O", &function) || (kwargs && PyDict_GET_SIZE(kwargs) > 0)) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a grad mode is called with the function to decorate");
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_TypeError, "a grad mode is called with the function to decorate");
     return nullptr;
   }
   // As a decorator, set_grad_enabled changes the mode inside the function only.
@@ -145,7 +148,8 @@ PyObject* get_mode(PyObject* self, void*) {
 
 PyMethodDef methods[] = {
     {"__enter__", enter, METH_NOARGS, nullptr},
-    {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(leave)), METH_FASTCALL, nullptr},
+    {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(leave)), METH_FASTCALL,
+     nullptr},
     {"clone", clone, METH_NOARGS, "A new context of this kind."},
     {}};
 PyGetSetDef getset[] = {{"mode", get_mode, nullptr, nullptr, nullptr}, {}};
@@ -164,13 +168,14 @@ PyTypeObject make_type(const char* name, const char* doc) {
   return t;
 }
 
-PyTypeObject no_grad_type = make_type<What::NoGrad>("lamina.no_grad", "Nothing is recorded inside.");
+PyTypeObject no_grad_type =
+    make_type<What::NoGrad>("lamina.no_grad", "Nothing is recorded inside.");
 PyTypeObject enable_grad_type =
     make_type<What::EnableGrad>("lamina.enable_grad", "Operators are recorded inside.");
 PyTypeObject set_grad_type =
     make_type<What::SetGrad>("lamina.set_grad_enabled", "Turns recording on or off.");
-PyTypeObject inference_type =
-    make_type<What::Inference>("lamina.inference_mode", "Nothing is recorded, versions are not counted.");
+PyTypeObject inference_type = make_type<What::Inference>(
+    "lamina.inference_mode", "Nothing is recorded, versions are not counted.");
 
 PyObject* is_grad_enabled(PyObject*, PyObject*) { return wrap(t_mode.grad); }
 PyObject* is_inference_enabled(PyObject*, PyObject*) { return wrap(t_mode.inference); }

@@ -37,7 +37,9 @@ bool is_mask(const Tensor& t) {
 
 Tensor select(const Tensor& t, int64_t dim, int64_t i, int64_t real_dim) {
   if (t.dim() == 0)
-    raise_index("invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor to a number");
+    raise_index(
+        "invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor to a "
+        "number");
   const int64_t n = t.sizes()[dim];
   if (i < -n || i >= n)
     raise_index("index " + std::to_string(i) + " is out of bounds for dimension " +
@@ -72,8 +74,8 @@ Tensor slice(const Tensor& t, int64_t dim, PyObject* o) {
 
 // Items of an index, and what they say.
 struct Plan {
-  Tensor view;                   // after the items that are views
-  std::vector<Tensor> indices;   // by dimension of `view`; undefined: the whole dimension
+  Tensor view;                  // after the items that are views
+  std::vector<Tensor> indices;  // by dimension of `view`; undefined: the whole dimension
 };
 
 // What stands for True or False as an index: a row that is taken once or never.
@@ -92,11 +94,13 @@ Tensor bool_index(bool v) {
 // A list or an array as an index tensor.
 Tensor index_tensor(PyObject* o) {
   if (is_tensor(o)) return unwrap(o);
-  if (PyUnicode_Check(o) || PyBytes_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || PyDict_Check(o))
+  if (PyUnicode_Check(o) || PyBytes_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) ||
+      PyDict_Check(o))
     raise_bad_index(o);
   if (!PySequence_Check(o) && !PyObject_CheckBuffer(o)) raise_bad_index(o);
   Tensor t = tensor_from_data(o, std::nullopt, std::nullopt);
-  if (t.numel() == 0 && is_floating(t.dtype())) t = empty_contiguous(t.sizes(), ScalarType::Int64, kCpu);
+  if (t.numel() == 0 && is_floating(t.dtype()))
+    t = empty_contiguous(t.sizes(), ScalarType::Int64, kCpu);
   if (!is_integral(t.dtype(), true))
     raise_index("tensors used as indices must be long, int, byte or bool tensors");
   return t;
@@ -113,17 +117,20 @@ int64_t dims_used(PyObject* o) {
 }
 
 void record(Plan& plan, int64_t dim, Tensor index) {
-  if (static_cast<int64_t>(plan.indices.size()) <= dim) plan.indices.resize(static_cast<size_t>(dim) + 1);
+  if (static_cast<int64_t>(plan.indices.size()) <= dim)
+    plan.indices.resize(static_cast<size_t>(dim) + 1);
   plan.indices[static_cast<size_t>(dim)] = std::move(index);
 }
 
 void check_mask(const Tensor& view, const Tensor& mask, int64_t dim) {
-  if (dim + mask.dim() > view.dim()) raise_index("too many indices for tensor of dimension " + std::to_string(view.dim()));
+  if (dim + mask.dim() > view.dim())
+    raise_index("too many indices for tensor of dimension " + std::to_string(view.dim()));
   for (int64_t i = 0; i < mask.dim(); ++i)
     if (mask.sizes()[i] != view.sizes()[dim + i])
-      raise_index("The shape of the mask " + str(std::span<const int64_t>(mask.sizes())) + " at index " +
-                  std::to_string(i) + " does not match the shape of the indexed tensor " +
-                  str(std::span<const int64_t>(view.sizes())) + " at index " + std::to_string(dim + i));
+      raise_index(
+          "The shape of the mask " + str(std::span<const int64_t>(mask.sizes())) + " at index " +
+          std::to_string(i) + " does not match the shape of the indexed tensor " +
+          str(std::span<const int64_t>(view.sizes())) + " at index " + std::to_string(dim + i));
 }
 
 Plan make_plan(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
@@ -208,7 +215,8 @@ void put(const Plan& plan, const Tensor& value) {
 #else
   (void)plan;
   (void)value;
-  LAMINA_CHECK_IMPLEMENTED(false, "assigning through index tensors is not part of this build of Lamina");
+  LAMINA_CHECK_IMPLEMENTED(false,
+                           "assigning through index tensors is not part of this build of Lamina");
 #endif
 }
 
@@ -237,7 +245,8 @@ int tensor_assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
   if (number && !is_number(value))
     raise_type(std::string("can't assign a ") + Py_TYPE(value)->tp_name + " to a tensor of " +
                std::string(name(t.dtype())));
-  const Plan plan = PyLong_CheckExact(index) ? Plan{select(t, 0, to_int(index), 0), {}} : make_plan(t, index);
+  const Plan plan =
+      PyLong_CheckExact(index) ? Plan{select(t, 0, to_int(index), 0), {}} : make_plan(t, index);
   if (plan.indices.empty()) {
     if (number) {
       ops::fill_(plan.view, to_scalar(value));
@@ -245,7 +254,8 @@ int tensor_assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
     }
     Tensor source = unwrap(value);
     // Leading ones of the value need no counterpart.
-    while (source.dim() > plan.view.dim() && source.sizes()[0] == 1) source = ops::squeeze(source, 0);
+    while (source.dim() > plan.view.dim() && source.sizes()[0] == 1)
+      source = ops::squeeze(source, 0);
     ReleaseGil released(plan.view.numel());
     ops::copy_(plan.view, source, false);
     return 0;

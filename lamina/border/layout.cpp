@@ -29,7 +29,8 @@ PyTypeObject make_type(const char* name) {
 }
 
 template <size_t N>
-void add(PyObject* module, PyTypeObject* type, const char* const (&texts)[N], PyObject* (&into)[N]) {
+void add(PyObject* module, PyTypeObject* type, const char* const (&texts)[N],
+         PyObject* (&into)[N]) {
   for (size_t i = 0; i < N; ++i) {
     auto* o = PyObject_New(EnumObject, type);
     into[i] = checked(reinterpret_cast<PyObject*>(o));

@@ -47,14 +47,22 @@ void fill(PyObject* module) {
   add_node_type(module);
   add_grad_modes(module);
   // Operators first: a hand-written function of the same name replaces one.
-  for (PyMethodDef* table : {generated_functions(), construct_functions, numpy_functions, functions,
-                             index_functions, operator_functions, generator_functions, autograd_functions, grad_mode_functions})
+  for (PyMethodDef* table :
+       {generated_functions(), construct_functions, numpy_functions, functions, index_functions,
+        operator_functions, generator_functions, autograd_functions, grad_mode_functions})
     checked(PyModule_AddFunctions(module, table));
   add_submodule_functions(module);
 }
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "lamina._C", "Lamina's C++ side.", -1, nullptr,
-                          nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "lamina._C",
+                          "Lamina's C++ side.",
+                          -1,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
 

@@ -11,18 +11,82 @@ namespace {
 
 // Which operator of the op list an operator of Python is.
 enum Slot {
-  kAdd, kSub, kMul, kDiv, kFloorDivide, kRemainder, kPow, kMatmul, kAnd, kOr, kXor, kLeftShift,
-  kRightShift, kAddInplace, kSubInplace, kMulInplace, kDivInplace, kFloorDivideInplace,
-  kRemainderInplace, kPowInplace, kAndInplace, kOrInplace, kXorInplace, kLeftShiftInplace,
-  kRightShiftInplace, kLess, kLessEqual, kEqual, kNotEqual, kGreater, kGreaterEqual, kNegate,
-  kAbsolute, kInvert, kRsub, kUnbind, kAny, kNumSlots
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kFloorDivide,
+  kRemainder,
+  kPow,
+  kMatmul,
+  kAnd,
+  kOr,
+  kXor,
+  kLeftShift,
+  kRightShift,
+  kAddInplace,
+  kSubInplace,
+  kMulInplace,
+  kDivInplace,
+  kFloorDivideInplace,
+  kRemainderInplace,
+  kPowInplace,
+  kAndInplace,
+  kOrInplace,
+  kXorInplace,
+  kLeftShiftInplace,
+  kRightShiftInplace,
+  kLess,
+  kLessEqual,
+  kEqual,
+  kNotEqual,
+  kGreater,
+  kGreaterEqual,
+  kNegate,
+  kAbsolute,
+  kInvert,
+  kRsub,
+  kUnbind,
+  kAny,
+  kNumSlots
 };
-constexpr const char* kSlotNames[kNumSlots] = {
-    "add", "sub", "mul", "true_divide", "floor_divide", "remainder", "pow", "matmul", "bitwise_and",
-    "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "add_", "sub_", "mul_",
-    "true_divide_", "floor_divide_", "remainder_", "pow_", "bitwise_and_", "bitwise_or_", "bitwise_xor_",
-    "bitwise_left_shift_", "bitwise_right_shift_", "lt", "le", "eq", "ne", "gt", "ge", "neg",
-    "abs", "bitwise_not", "rsub", "unbind", "any"};
+constexpr const char* kSlotNames[kNumSlots] = {"add",
+                                               "sub",
+                                               "mul",
+                                               "true_divide",
+                                               "floor_divide",
+                                               "remainder",
+                                               "pow",
+                                               "matmul",
+                                               "bitwise_and",
+                                               "bitwise_or",
+                                               "bitwise_xor",
+                                               "bitwise_left_shift",
+                                               "bitwise_right_shift",
+                                               "add_",
+                                               "sub_",
+                                               "mul_",
+                                               "true_divide_",
+                                               "floor_divide_",
+                                               "remainder_",
+                                               "pow_",
+                                               "bitwise_and_",
+                                               "bitwise_or_",
+                                               "bitwise_xor_",
+                                               "bitwise_left_shift_",
+                                               "bitwise_right_shift_",
+                                               "lt",
+                                               "le",
+                                               "eq",
+                                               "ne",
+                                               "gt",
+                                               "ge",
+                                               "neg",
+                                               "abs",
+                                               "bitwise_not",
+                                               "rsub",
+                                               "unbind",
+                                               "any"};
 FastMethod slot_methods[kNumSlots];
 
 bool is_operand(PyObject* o) { return is_tensor(o) || is_number(o); }
@@ -88,9 +152,8 @@ int truth(PyObject* self) {
   LAMINA_BORDER_BEGIN
   const Tensor& t = unwrap(self);
   if (t.numel() != 1) {
-    raise_runtime(t.numel() == 0
-                      ? "Boolean value of Tensor with no values is ambiguous"
-                      : "Boolean value of Tensor with more than one value is ambiguous");
+    raise_runtime(t.numel() == 0 ? "Boolean value of Tensor with no values is ambiguous"
+                                 : "Boolean value of Tensor with more than one value is ambiguous");
   }
   return item_of(t).to_bool();
   LAMINA_BORDER_END_WITH(-1)
@@ -201,8 +264,9 @@ PyObject* tensor_iterate(PyObject* self) {
 int tensor_contains(PyObject* self, PyObject* value) {
   LAMINA_BORDER_BEGIN
   if (!is_operand(value))
-    raise_runtime(std::string("Tensor.__contains__ only supports Tensor or scalar, but you passed in a ") +
-                  Py_TYPE(value)->tp_name + ".");
+    raise_runtime(
+        std::string("Tensor.__contains__ only supports Tensor or scalar, but you passed in a ") +
+        Py_TYPE(value)->tp_name + ".");
   Ref equal = call_method(slot_methods[kEqual], self, value);
   Ref any = call_method(slot_methods[kAny], equal.get());
   return item_of(unwrap(any.get())).to_bool();

@@ -34,8 +34,9 @@ ScalarType dtype_of_format(const char* format, Py_ssize_t itemsize) {
   const char* f = whole.c_str();
   if (*f == '>' || *f == '!') {
     if (itemsize > 1)
-      raise_value("given numpy array has byte order different from the native byte order. "
-                  "Conversion between byte orders is currently not supported.");
+      raise_value(
+          "given numpy array has byte order different from the native byte order. "
+          "Conversion between byte orders is currently not supported.");
   }
   if (*f == '@' || *f == '=' || *f == '<' || *f == '>' || *f == '!' || *f == '|') ++f;
   const auto integer = [&](bool is_signed) {
@@ -116,7 +117,9 @@ void get_view(PyObject* source, Py_buffer* view) {
 
 // A view that ends with the scope.
 struct ShortView {
-  explicit ShortView(PyObject* array) : source(buffer_source(array)) { get_view(source.get(), &view); }
+  explicit ShortView(PyObject* array) : source(buffer_source(array)) {
+    get_view(source.get(), &view);
+  }
   ~ShortView() { PyBuffer_Release(&view); }
   ShortView(const ShortView&) = delete;
   Ref source;
@@ -166,8 +169,9 @@ Tensor share_array(PyObject* array, bool warn) {
       dense *= n;
       if (n <= 1) step = step % item ? item : step;
       if (step % item)
-        raise_value("given numpy array strides not a multiple of the element byte size. Copy the "
-                    "numpy array to reallocate the memory.");
+        raise_value(
+            "given numpy array strides not a multiple of the element byte size. Copy the "
+            "numpy array to reallocate the memory.");
       sizes.insert(0, n);
       strides.insert(0, step / item);
       empty |= n == 0;
@@ -175,10 +179,11 @@ Tensor share_array(PyObject* array, bool warn) {
     }
     if (empty) low = high = 0;
     if (v.readonly && warn &&
-        PyErr_WarnEx(PyExc_UserWarning,
-                     "The given NumPy array is not writable, and Lamina does not know such tensors: "
-                     "writing to this one writes to the array. Copy the array to protect it.",
-                     1) < 0)
+        PyErr_WarnEx(
+            PyExc_UserWarning,
+            "The given NumPy array is not writable, and Lamina does not know such tensors: "
+            "writing to this one writes to the array. Copy the array to protect it.",
+            1) < 0)
       throw PythonError{};
     char* data = static_cast<char*>(v.buf) + low;
     const size_t nbytes = empty ? 0 : static_cast<size_t>(high - low + item);
@@ -189,7 +194,8 @@ Tensor share_array(PyObject* array, bool warn) {
   }
 }
 
-Tensor share_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int64_t offset, const char* op) {
+Tensor share_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int64_t offset,
+                    const char* op) {
   auto held = std::make_unique<HeldBuffer>();
   if (PyObject_GetBuffer(buffer, &held->view, PyBUF_SIMPLE) < 0) {
     if (PyErr_ExceptionMatches(PyExc_TypeError)) {
@@ -219,10 +225,11 @@ Tensor share_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int64_t o
     if (count > (v.len - offset) / item)
       raise_value(o + ": requested buffer length (" + std::to_string(count) + " * " +
                   std::to_string(item) + " bytes) after offset (" + std::to_string(offset) +
-                  " bytes) must not be greater than actual buffer length (" + std::to_string(v.len) +
-                  " bytes)");
+                  " bytes) must not be greater than actual buffer length (" +
+                  std::to_string(v.len) + " bytes)");
     char* data = static_cast<char*>(v.buf) + offset;
-    if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(is_complex(dtype) ? item / 2 : item))
+    if (reinterpret_cast<uintptr_t>(data) %
+        static_cast<uintptr_t>(is_complex(dtype) ? item / 2 : item))
       raise_value(o + ": the data is not aligned to the element size");
     if (v.readonly &&
         PyErr_WarnEx(PyExc_UserWarning,
@@ -244,8 +251,7 @@ namespace {
 
 // What numpy.asarray reads: it describes the memory and keeps the tensor alive.
 struct ExporterObject {
-  PyObject_HEAD
-  Tensor value;
+  PyObject_HEAD Tensor value;
 };
 void exporter_dealloc(PyObject* self) {
   reinterpret_cast<ExporterObject*>(self)->value.~Tensor();
@@ -291,17 +297,20 @@ PyObject* get_interface(PyObject* self, void*) {
   LAMINA_BORDER_BEGIN
   const Tensor& t = reinterpret_cast<ExporterObject*>(self)->value;
   Sizes steps;
-  for (const int64_t s : t.strides()) steps.push_back(s * static_cast<int64_t>(item_size(t.dtype())));
+  for (const int64_t s : t.strides())
+    steps.push_back(s * static_cast<int64_t>(item_size(t.dtype())));
   Ref sizes = owned(wrap_ints(t.sizes()));
   Ref strides = owned(wrap_ints(steps));
   // An address for an array without elements, too: NumPy refuses null.
   static char nothing[16];
   Ref address = owned(PyLong_FromVoidPtr(t.data() ? t.data() : nothing));
   return Py_BuildValue("{s:i,s:O,s:s,s:O,s:(OO)}", "version", 3, "shape", sizes.get(), "typestr",
-                       typestr(t.dtype()), "strides", strides.get(), "data", address.get(), Py_False);
+                       typestr(t.dtype()), "strides", strides.get(), "data", address.get(),
+                       Py_False);
   LAMINA_BORDER_END
 }
-PyGetSetDef exporter_getset[] = {{"__array_interface__", get_interface, nullptr, nullptr, nullptr}, {}};
+PyGetSetDef exporter_getset[] = {{"__array_interface__", get_interface, nullptr, nullptr, nullptr},
+                                 {}};
 PyTypeObject exporter_type = [] {
   PyTypeObject t = blank_type();
   t.tp_name = "lamina._C._ArrayExporter";
@@ -315,14 +324,17 @@ PyTypeObject exporter_type = [] {
 PyObject* to_numpy(const Tensor& t) {
   if (t.is_meta()) raise_type("can't convert meta device type tensor to numpy");
   if (!t.device().is_cpu())
-    raise_type("can't convert " + to_string(t.device()) +
-               " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
+    raise_type(
+        "can't convert " + to_string(t.device()) +
+        " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
   if (t.keys().has(DispatchKey::Conjugate))
-    raise_runtime("Can't call numpy() on Tensor that has conjugate bit set. Use "
-                  "tensor.resolve_conj().numpy() instead.");
+    raise_runtime(
+        "Can't call numpy() on Tensor that has conjugate bit set. Use "
+        "tensor.resolve_conj().numpy() instead.");
   if (t.keys().has(DispatchKey::Negative))
-    raise_runtime("Can't call numpy() on Tensor that has negative bit set. Use "
-                  "tensor.resolve_neg().numpy() instead.");
+    raise_runtime(
+        "Can't call numpy() on Tensor that has negative bit set. Use "
+        "tensor.resolve_neg().numpy() instead.");
   typestr(t.dtype());
   static bool ready = false;
   if (!ready) checked(PyType_Ready(&exporter_type));
@@ -338,7 +350,8 @@ PyObject* to_numpy(const Tensor& t) {
 }
 
 constexpr Param kNumpy[] = {{"input", P::Tensor}, {"force", P::Bool, kDefault | kKeyword}};
-constexpr Signature kNumpySignatures[] = {make_signature(kNumpy, "Tensor input, *, bool force = False")};
+constexpr Signature kNumpySignatures[] = {
+    make_signature(kNumpy, "Tensor input, *, bool force = False")};
 constinit Parser numpy_parser("numpy", kNumpySignatures);
 
 PyObject* numpy(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
@@ -351,7 +364,8 @@ PyObject* numpy(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObjec
     if (keys.has(DispatchKey::Conjugate) || keys.has(DispatchKey::Negative))
       source = call_method(generated_method("clone"), source.get());
   } else if (unwrap(self).requires_grad()) {
-    raise_runtime("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+    raise_runtime(
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   }
   return to_numpy(unwrap(source.get()));
   LAMINA_BORDER_END
@@ -362,10 +376,12 @@ PyObject* array(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"dtype", "copy", nullptr};
   PyObject* dtype = Py_None;
   PyObject* copy = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", const_cast<char**>(names), &dtype, &copy))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", const_cast<char**>(names), &dtype,
+                                   &copy))
     return nullptr;
   if (unwrap(self).requires_grad())
-    raise_runtime("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+    raise_runtime(
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   Ref result = owned(to_numpy(unwrap(self)));
   if (copy == Py_True) {
     if (dtype != Py_None) return PyObject_CallMethod(result.get(), "astype", "O", dtype);
@@ -396,8 +412,10 @@ constexpr Param kFromBuffer[] = {{"buffer", P::Object},
                                  {"count", P::Int, kDefault | kKeyword},
                                  {"offset", P::Int, kDefault | kKeyword},
                                  {"requires_grad", P::Bool, kDefault | kKeyword}};
-constexpr Signature kFromBufferSignatures[] = {make_signature(
-    kFromBuffer, "object buffer, *, torch.dtype dtype, int count = -1, int offset = 0, bool requires_grad = False")};
+constexpr Signature kFromBufferSignatures[] = {
+    make_signature(kFromBuffer,
+                   "object buffer, *, torch.dtype dtype, int count = -1, int offset = 0, bool "
+                   "requires_grad = False")};
 constinit Parser from_buffer_parser("frombuffer", kFromBufferSignatures);
 
 PyObject* from_buffer(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
@@ -425,7 +443,8 @@ PyMethodDef tensor_numpy_methods[] = {
 
 PyMethodDef numpy_functions[] = {
     {"from_numpy", from_numpy, METH_O, "A tensor on the memory of a NumPy array."},
-    {"frombuffer", fast(from_buffer), METH_FASTCALL | METH_KEYWORDS, "A tensor on the memory of a buffer."},
+    {"frombuffer", fast(from_buffer), METH_FASTCALL | METH_KEYWORDS,
+     "A tensor on the memory of a buffer."},
     {}};
 
 }  // namespace lamina::border

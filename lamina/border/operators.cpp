@@ -58,7 +58,8 @@ std::vector<SchemaParam> parameters(std::string_view schema) {
     }
     SchemaParam s;
     s.keyword_only = keyword_only;
-    const size_t space = p.rfind(' ', p.find('=') == std::string::npos ? std::string::npos : p.find('='));
+    const size_t space =
+        p.rfind(' ', p.find('=') == std::string::npos ? std::string::npos : p.find('='));
     std::string type = p.substr(0, space);
     const size_t mark = type.find('(');
     if (mark != std::string::npos) type.erase(mark, type.find(')') - mark + 1);
@@ -87,19 +88,22 @@ std::vector<int64_t> ints_of(PyObject* o) {
 Value value_of(const SchemaParam& p, PyObject* o) {
   const bool list = p.type.find('[') != std::string::npos;
   if (o == Py_None) {
-    if (p.type.back() != '?') raise_type("argument '" + p.name + "' must be " + p.type + ", not None");
+    if (p.type.back() != '?')
+      raise_type("argument '" + p.name + "' must be " + p.type + ", not None");
     return {};
   }
   if (starts(p.type, "Tensor")) {
     if (!list) {
-      if (!is_tensor(o)) raise_type("argument '" + p.name + "' must be Tensor, not " + Py_TYPE(o)->tp_name);
+      if (!is_tensor(o))
+        raise_type("argument '" + p.name + "' must be Tensor, not " + Py_TYPE(o)->tp_name);
       return unwrap(o);
     }
     Ref items = owned(PySequence_Fast(o, "expected a sequence of tensors"));
     std::vector<Tensor> out;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-      if (item != Py_None && !is_tensor(item)) raise_type("argument '" + p.name + "' must be a list of Tensors");
+      if (item != Py_None && !is_tensor(item))
+        raise_type("argument '" + p.name + "' must be a list of Tensors");
       out.push_back(item == Py_None ? Tensor() : unwrap(item));
     }
     return out;
@@ -124,7 +128,8 @@ Value value_of(const SchemaParam& p, PyObject* o) {
   if (starts(p.type, "Layout")) return to_layout(o);
   if (starts(p.type, "MemoryFormat")) return to_memory_format(o);
   if (starts(p.type, "Generator")) {
-    if (!PyObject_TypeCheck(o, &generator_type)) raise_type("argument '" + p.name + "' must be a Generator");
+    if (!PyObject_TypeCheck(o, &generator_type))
+      raise_type("argument '" + p.name + "' must be a Generator");
     return reinterpret_cast<GeneratorObject*>(o)->value;
   }
   raise_type("argument '" + p.name + "' has a type that cannot be passed from Python: " + p.type);
@@ -152,7 +157,8 @@ Value preset_of(const SchemaParam& p) {
   if (p.type.find("[") != std::string::npos) return std::vector<int64_t>{std::stoll(d)};
   if (starts(p.type, "float")) return std::stod(d);
   if (starts(p.type, "Scalar"))
-    return d.find_first_of(".e") == std::string::npos ? Scalar(static_cast<int64_t>(std::stoll(d))) : Scalar(std::stod(d));
+    return d.find_first_of(".e") == std::string::npos ? Scalar(static_cast<int64_t>(std::stoll(d)))
+                                                      : Scalar(std::stod(d));
   if (d == "long") return ScalarType::Int64;
   return static_cast<int64_t>(std::stoll(d));
 }
@@ -165,7 +171,8 @@ PyObject* wrap_value(const Value& v) {
           Py_RETURN_NONE;
         } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
           return wrap_ints(x);
-        } else if constexpr (std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<bool>> ||
+        } else if constexpr (std::is_same_v<T, std::vector<double>> ||
+                             std::is_same_v<T, std::vector<bool>> ||
                              std::is_same_v<T, std::vector<Scalar>>) {
           Ref list = owned(PyList_New(static_cast<Py_ssize_t>(x.size())));
           for (size_t i = 0; i < x.size(); ++i) {
@@ -206,7 +213,8 @@ PyObject* call_operator(PyObject*, PyObject* args, PyObject* kwargs) {
     }
   }
   if (position < n) raise_type(name + "() takes fewer positional arguments");
-  if (kwargs && taken < PyDict_GET_SIZE(kwargs)) raise_type(name + "() got an unexpected keyword argument");
+  if (kwargs && taken < PyDict_GET_SIZE(kwargs))
+    raise_type(name + "() got an unexpected keyword argument");
   op->call_boxed(stack);
   if (stack.empty()) Py_RETURN_NONE;
   if (stack.size() == 1) return wrap_value(stack[0]);

@@ -56,7 +56,9 @@ inline Ref owned(PyObject* object) { return Ref::steal(checked(object)); }
 [[noreturn]] void raise_python(PyObject* type, const std::string& message);
 [[noreturn]] inline void raise_type(const std::string& m) { raise_python(PyExc_TypeError, m); }
 [[noreturn]] inline void raise_value(const std::string& m) { raise_python(PyExc_ValueError, m); }
-[[noreturn]] inline void raise_runtime(const std::string& m) { raise_python(PyExc_RuntimeError, m); }
+[[noreturn]] inline void raise_runtime(const std::string& m) {
+  raise_python(PyExc_RuntimeError, m);
+}
 [[noreturn]] inline void raise_index(const std::string& m) { raise_python(PyExc_IndexError, m); }
 
 // Sets the Python error for the C++ exception in flight. Call inside a catch block.
@@ -72,7 +74,8 @@ inline PyTypeObject blank_type() {
 // Adds lamina.OutOfMemoryError and its kin to the module.
 void add_exceptions(PyObject* module);
 
-// Lets other Python threads run while this one computes, where the work is long enough to pay for it.
+// Lets other Python threads run while this one computes, where the work is long enough to pay for
+// it.
 inline constexpr int64_t kLongWork = 32768;
 class ReleaseGil {
  public:
@@ -97,10 +100,10 @@ auto without_gil(int64_t work, F&& f) {
 
 // Around the body of every function that Python calls: C++ exceptions become Python's.
 #define LAMINA_BORDER_BEGIN try {
-#define LAMINA_BORDER_END_WITH(failed)          \
-  }                                             \
-  catch (...) {                                 \
-    ::lamina::border::translate_exception();    \
-    return failed;                              \
+#define LAMINA_BORDER_END_WITH(failed)       \
+  }                                          \
+  catch (...) {                              \
+    ::lamina::border::translate_exception(); \
+    return failed;                           \
   }
 #define LAMINA_BORDER_END LAMINA_BORDER_END_WITH(nullptr)

@@ -6,8 +6,7 @@ namespace lamina::border {
 namespace {
 
 struct StorageObject {
-  PyObject_HEAD
-  IntrusivePtr<Storage> value;
+  PyObject_HEAD IntrusivePtr<Storage> value;
 };
 extern PyTypeObject storage_type;
 
@@ -77,7 +76,8 @@ PyTypeObject storage_type = [] {
 
 void add_storage_type(PyObject* module) {
   checked(PyType_Ready(&storage_type));
-  checked(PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(&storage_type)));
+  checked(
+      PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(&storage_type)));
 }
 
 PyObject* wrap_storage(IntrusivePtr<Storage> storage) {

@@ -69,7 +69,8 @@ PyObject* get_t(PyObject* self, void*) {
 PyObject* get_mt(PyObject* self, void*) {
   LAMINA_BORDER_BEGIN
   const int64_t n = unwrap(self).dim();
-  LAMINA_CHECK(n >= 2, "tensor.mT: only supported on matrices or batches of matrices; got a ", n, "-D tensor");
+  LAMINA_CHECK(n >= 2, "tensor.mT: only supported on matrices or batches of matrices; got a ", n,
+               "-D tensor");
   return transposed(self).leak();
   LAMINA_BORDER_END
 }
@@ -85,7 +86,8 @@ PyObject* get_h(PyObject* self, void*) {
 PyObject* get_mh(PyObject* self, void*) {
   LAMINA_BORDER_BEGIN
   const int64_t n = unwrap(self).dim();
-  LAMINA_CHECK(n >= 2, "tensor.mH: only supported on matrices or batches of matrices; got a ", n, "-D tensor");
+  LAMINA_CHECK(n >= 2, "tensor.mH: only supported on matrices or batches of matrices; got a ", n,
+               "-D tensor");
   return conjugated(transposed(self)).leak();
   LAMINA_BORDER_END
 }
@@ -106,8 +108,9 @@ int set_part(PyObject* self, PyObject* value, void*) {
   if (!value) raise_type("cannot delete the parts of a tensor");
   Ref part = Ref::steal(imaginary ? get_imag(self, nullptr) : get_real(self, nullptr));
   if (!part) return -1;
-  Ref source = is_tensor(value) ? Ref::share(value)
-                                : owned(wrap(make_scalar_tensor(to_scalar(value), unwrap(part.get()).dtype())));
+  Ref source = is_tensor(value)
+                   ? Ref::share(value)
+                   : owned(wrap(make_scalar_tensor(to_scalar(value), unwrap(part.get()).dtype())));
   call_method(generated_method("copy_"), part.get(), source.get());
   return 0;
   LAMINA_BORDER_END_WITH(-1)

@@ -22,8 +22,8 @@ PyObject* to_type(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObj
   LAMINA_BORDER_BEGIN
   static constexpr Param kParams[] = {{"input", P::Tensor},
                                       {"memory_format", P::MemoryFormat, kDefault | kNone}};
-  static constexpr Signature kSignatures[] = {
-      make_signature(kParams, "Tensor input, torch.memory_format memory_format = torch.preserve_format")};
+  static constexpr Signature kSignatures[] = {make_signature(
+      kParams, "Tensor input, torch.memory_format memory_format = torch.preserve_format")};
   static constinit Parser parser("to", kSignatures);
   const ParsedArgs r(parser, self, args, nargs, names);
   if (unwrap(self).dtype() == type) return Py_NewRef(self);
@@ -49,7 +49,8 @@ constexpr Param kToOther[] = {{"input", P::Tensor},
                               {"memory_format", P::MemoryFormat, kDefault | kNone | kKeyword}};
 constexpr Signature kToSignatures[] = {
     make_signature(kToDevice,
-                   "torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = "
+                   "torch.device device = None, torch.dtype dtype = None, bool non_blocking = "
+                   "False, bool copy = "
                    "False, *, torch.memory_format memory_format = None"),
     make_signature(kToDtype,
                    "torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "

@@ -1,9 +1,9 @@
 // Tensor's Python object: allocation, identity, garbage collection, the type.
 //
 // One tensor has at most one object. The object holds the tensor; when Python drops its last
-// reference while C++ still holds the tensor, an object that a program could tell from a new one (it
-// has attributes, weak references or a subclass) stays alive, held by the tensor, and is turned round
-// again the next time the tensor comes to Python. Any other object simply dies.
+// reference while C++ still holds the tensor, an object that a program could tell from a new one
+// (it has attributes, weak references or a subclass) stays alive, held by the tensor, and is turned
+// round again the next time the tensor comes to Python. Any other object simply dies.
 #include "lamina/border/tensor_object.h"
 
 #include <structmember.h>
@@ -166,7 +166,8 @@ PyMemberDef members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weakrefs), READONLY, nullptr},
     {}};
-PyGetSetDef getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
+PyGetSetDef getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
 
 }  // namespace
 
@@ -201,7 +202,8 @@ namespace {
 // torch.return_types.max(\nvalues=...,\nindices=...)
 PyObject* repr_named(PyObject* self) {
   LAMINA_BORDER_BEGIN
-  std::string text = std::string("torch.return_types.") + (std::strrchr(Py_TYPE(self)->tp_name, '.') + 1) + "(";
+  std::string text =
+      std::string("torch.return_types.") + (std::strrchr(Py_TYPE(self)->tp_name, '.') + 1) + "(";
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
     Ref item = owned(PyObject_Repr(PyTuple_GET_ITEM(self, i)));
     const char* shown = PyUnicode_AsUTF8(item.get());
@@ -229,7 +231,8 @@ PyObject* make_tuple(PyObject** items, size_t n) {
   return tuple;
 }
 
-PyObject* make_named_tuple(const char* name, const char* const* fields, PyObject** items, size_t n) {
+PyObject* make_named_tuple(const char* name, const char* const* fields, PyObject** items,
+                           size_t n) {
   // One type for each operator, made at first use; the field names live in constants.
   static std::unordered_map<std::string, PyTypeObject*> types;
   PyTypeObject*& type = types[name];
@@ -289,7 +292,8 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     }
     if (all_ints) {
       for (const int64_t s : sizes)
-        LAMINA_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", IntList(sizes));
+        LAMINA_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ",
+                     IntList(sizes));
       value = empty_contiguous(sizes, default_dtype(), kCpu);
     } else if (n == 1) {
       value = tensor_from_data(first, default_dtype(), kCpu);
@@ -309,9 +313,7 @@ void add_tensor_type(PyObject* module) {
     generated()[m->ml_name] =
         reinterpret_cast<FastMethod>(reinterpret_cast<void (*)()>(m->ml_meth));
   find_slot_methods();
-  const auto slot = [](int id, auto* p) {
-    return PyType_Slot{id, reinterpret_cast<void*>(p)};
-  };
+  const auto slot = [](int id, auto* p) { return PyType_Slot{id, reinterpret_cast<void*>(p)}; };
   const PyNumberMethods& n = tensor_number_slots;
   std::vector<PyType_Slot> slots = {
       slot(Py_tp_dealloc, dealloc),
@@ -363,14 +365,16 @@ void add_tensor_type(PyObject* module) {
       slot(Py_nb_inplace_true_divide, n.nb_inplace_true_divide),
       slot(Py_nb_matrix_multiply, n.nb_matrix_multiply),
       {0, nullptr}};
-  PyType_Slot base_slots[] = {{Py_tp_doc, const_cast<char*>("Base of Tensor; not to be made.")}, {0, nullptr}};
-  PyType_Spec base_spec = {"lamina._C.TensorBase", 0, 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, base_slots};
+  PyType_Slot base_slots[] = {{Py_tp_doc, const_cast<char*>("Base of Tensor; not to be made.")},
+                              {0, nullptr}};
+  PyType_Spec base_spec = {"lamina._C.TensorBase", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                           base_slots};
   Ref base = owned(PyType_FromSpec(&base_spec));
   PyType_Spec spec = {"lamina.Tensor", sizeof(TensorObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   Ref bases = owned(PyTuple_Pack(1, base.get()));
-  tensor_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())));
+  tensor_type =
+      reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())));
   add_methods(generated_methods());
   for (PyMethodDef* table : {tensor_methods, tensor_convert_methods, tensor_numpy_methods,
                              tensor_autograd_methods, index_functions})

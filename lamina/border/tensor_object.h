@@ -21,14 +21,14 @@ Ref call_method(FastMethod method, PyObject* self, Args*... args) {
 }
 
 // Parts of the type.
-extern PyMethodDef tensor_methods[];         // tensor_methods.cpp
-extern PyMethodDef tensor_convert_methods[]; // tensor_convert.cpp
-extern PyMethodDef tensor_numpy_methods[];   // numpy.cpp
+extern PyMethodDef tensor_methods[];           // tensor_methods.cpp
+extern PyMethodDef tensor_convert_methods[];   // tensor_convert.cpp
+extern PyMethodDef tensor_numpy_methods[];     // numpy.cpp
 extern PyMethodDef tensor_autograd_methods[];  // autograd.cpp
 extern PyMethodDef index_functions[];          // indexing.cpp; methods too
-extern PyGetSetDef tensor_attributes[];      // tensor_attributes.cpp
+extern PyGetSetDef tensor_attributes[];        // tensor_attributes.cpp
 extern PyGetSetDef tensor_autograd_attributes[];
-void find_slot_methods();                    // number_slots.cpp: after the generated methods are known
+void find_slot_methods();  // number_slots.cpp: after the generated methods are known
 extern PyNumberMethods tensor_number_slots;
 PyObject* tensor_compare(PyObject* a, PyObject* b, int op);
 PyObject* tensor_subscript(PyObject* self, PyObject* index);  // indexing.cpp
@@ -38,16 +38,19 @@ PyObject* tensor_iterate(PyObject* self);
 int tensor_contains(PyObject* self, PyObject* value);
 PyObject* tensor_repr(PyObject* self);
 
-// Visits the Python objects that only this tensor keeps alive (its gradient's), and lets go of them.
+// Visits the Python objects that only this tensor keeps alive (its gradient's), and lets go of
+// them.
 int traverse_autograd(const Tensor& t, visitproc visit, void* arg);
 void clear_autograd(const Tensor& t);
 
 // A tensor of no dimension. Raises where the number does not fit the type.
 Tensor make_scalar_tensor(Scalar value, ScalarType dtype);
-// The type that a number takes beside a tensor: the tensor's, unless the number's category is higher.
+// The type that a number takes beside a tensor: the tensor's, unless the number's category is
+// higher.
 ScalarType number_type_beside(Scalar value, ScalarType tensor_type);
 // A new CPU tensor from nested sequences, numbers, arrays; see lamina.tensor. (construct.cpp)
-Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::optional<Device> device);
+Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype,
+                        std::optional<Device> device);
 
 void add_tensor_type(PyObject* module);
 void add_storage_type(PyObject* module);  // storage.cpp

@@ -11,22 +11,18 @@
 namespace lamina::border {
 
 struct DtypeObject {
-  PyObject_HEAD
-  ScalarType value;
+  PyObject_HEAD ScalarType value;
 };
 struct DeviceObject {
-  PyObject_HEAD
-  Device value;
+  PyObject_HEAD Device value;
 };
 // layout and memory_format
 struct EnumObject {
-  PyObject_HEAD
-  int8_t value;
+  PyObject_HEAD int8_t value;
   const char* text;
 };
 struct GeneratorObject {
-  PyObject_HEAD
-  Generator value;
+  PyObject_HEAD Generator value;
   PyObject* weakrefs;
 };
 

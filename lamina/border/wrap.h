@@ -13,8 +13,7 @@ namespace lamina::border {
 
 // The Python object of a tensor. It holds `value`, except while `value`'s impl owns the object.
 struct TensorObject {
-  PyObject_HEAD
-  Tensor value;
+  PyObject_HEAD Tensor value;
   PyObject* dict;
   PyObject* weakrefs;
 };

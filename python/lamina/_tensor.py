@@ -83,7 +83,14 @@ def __reduce_ex__(self, protocol):
     flat = plain.reshape(-1).view(_C.uint8) if plain.numel() else plain
     data = bytes(flat.numpy()) if plain.numel() else b""
     size = tuple(self.shape)
-    arguments = (builtins.type(self), data, self.dtype, size, self.requires_grad, dict(self.__dict__))
+    arguments = (
+        builtins.type(self),
+        data,
+        self.dtype,
+        size,
+        self.requires_grad,
+        dict(self.__dict__),
+    )
     return (_rebuild, arguments)
 
 

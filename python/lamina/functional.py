@@ -43,7 +43,9 @@ def meshgrid(*tensors, indexing="ij"):
         axes[0], axes[1] = axes[1], axes[0]
     n = len(axes)
     shape = [t.numel() for t in axes]
-    grids = [t.reshape([-1 if k == i else 1 for k in range(n)]).expand(shape) for i, t in enumerate(axes)]
+    grids = [
+        t.reshape([-1 if k == i else 1 for k in range(n)]).expand(shape) for i, t in enumerate(axes)
+    ]
     if indexing == "xy" and n > 1:
         grids = [g.transpose(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]

@@ -24,7 +24,9 @@ def _reduction(op: str, reduction: str, size_average: bool | None, reduce: bool 
     try:
         return _REDUCTIONS[reduction]
     except KeyError:
-        raise ValueError(f"{op}: {reduction} is not a valid value for reduction; expected none, mean or sum") from None
+        raise ValueError(
+            f"{op}: {reduction} is not a valid value for reduction; expected none, mean or sum"
+        ) from None
 
 
 def relu(input, inplace: bool = False):
@@ -89,7 +91,9 @@ def nll_loss(
     `input` holds log-probabilities (n, c) or (n, c, d1, ...), `target` int64 classes (n) or (n, d1, ...), `weight` one
     factor a class. The mean is over the weights of the rows whose target is not `ignore_index`.
     """
-    return _nn["nll_loss"](input, target, weight, _reduction("nll_loss", reduction, size_average, reduce), ignore_index)
+    return _nn["nll_loss"](
+        input, target, weight, _reduction("nll_loss", reduction, size_average, reduce), ignore_index
+    )
 
 
 def cross_entropy(
@@ -116,7 +120,13 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "me
     code = _reduction("mse_loss", reduction, size_average, reduce)
     if weight is not None:
         loss = (input - target).square() * weight
-        return loss if code == 0 else loss.sum() if code == 2 else loss.sum() / weight.expand_as(loss).sum()
+        return (
+            loss
+            if code == 0
+            else loss.sum()
+            if code == 2
+            else loss.sum() / weight.expand_as(loss).sum()
+        )
     return _nn["mse_loss"](input, target, code)
 
 

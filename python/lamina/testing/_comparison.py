@@ -89,7 +89,9 @@ def _compare(actual, expected, options, where):
         for key in expected:
             _compare(actual[key], expected[key], options, f"{where}[{key!r}]")
         return
-    listed = [isinstance(x, Sequence) and not isinstance(x, (str, bytes)) for x in (actual, expected)]
+    listed = [
+        isinstance(x, Sequence) and not isinstance(x, (str, bytes)) for x in (actual, expected)
+    ]
     if all(listed):
         if len(actual) != len(expected):
             raise _Different(
@@ -113,7 +115,9 @@ def _compare(actual, expected, options, where):
             f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}."
         )
     if type(actual) is not type(expected) and not (
-        options["allow_subclasses"] and isinstance(actual, _C.Tensor) and isinstance(expected, _C.Tensor)
+        options["allow_subclasses"]
+        and isinstance(actual, _C.Tensor)
+        and isinstance(expected, _C.Tensor)
     ):
         raise _Different(
             "Except for Python scalars, type equality is required, but got "
@@ -189,7 +193,9 @@ def _compare_tensors(actual, expected, options, at):
         same = actual == expected
         if bool(same.all()):
             return
-        _report(actual.tolist(), expected.tolist(), rtol, atol, options["equal_nan"], actual.shape, at)
+        _report(
+            actual.tolist(), expected.tolist(), rtol, atol, options["equal_nan"], actual.shape, at
+        )
         return
     wide = _C.complex128 if dtype.is_complex else _C.float64
     a, b = actual.to(wide), expected.to(wide)
