@@ -2,7 +2,8 @@
 //
 //   gzip -dc examples/data/digits.csv.gz | build/digits [passes]
 //
-// The same program in Python is python/lamina/demo/digits.py; the numbers are the same to the last bit.
+// The same program in Python is python/lamina/demo/digits.py; the numbers are the same to the last
+// bit.
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -31,7 +32,8 @@ Digits load(std::istream& in) {
     for (int field = 0; field < 65; ++field) {
       int64_t value = 0;
       const auto [next, problem] = std::from_chars(at, end, value);
-      LAMINA_CHECK_VALUE(problem == std::errc(), "digits: expected 64 pixels and a label; got ", line);
+      LAMINA_CHECK_VALUE(problem == std::errc(), "digits: expected 64 pixels and a label; got ",
+                         line);
       if (field < 64)
         pixels.push_back(static_cast<float>(value) / 16);
       else
@@ -51,7 +53,8 @@ class Classifier {
  public:
   explicit Classifier(const std::vector<int64_t>& sizes) {
     for (size_t i = 0; i + 1 < sizes.size(); ++i) {
-      const Tensor weight = lamina::randn({sizes[i + 1], sizes[i]}) * std::sqrt(2.0 / static_cast<double>(sizes[i]));
+      const Tensor weight =
+          lamina::randn({sizes[i + 1], sizes[i]}) * std::sqrt(2.0 / static_cast<double>(sizes[i]));
       weights_.push_back(lamina::requires_grad(weight));
       biases_.push_back(lamina::requires_grad(lamina::zeros({sizes[i + 1]})));
     }
@@ -59,7 +62,8 @@ class Classifier {
 
   // Scores (n, 10) of images (n, 64).
   Tensor operator()(Tensor x) const {
-    for (size_t i = 0; i + 1 < weights_.size(); ++i) x = lamina::relu(lamina::linear(x, weights_[i], biases_[i]));
+    for (size_t i = 0; i + 1 < weights_.size(); ++i)
+      x = lamina::relu(lamina::linear(x, weights_[i], biases_[i]));
     return lamina::linear(x, weights_.back(), biases_.back());
   }
 
@@ -106,7 +110,8 @@ int run(int passes) {
   constexpr int64_t kBatch = 32;
   const Digits all = load(std::cin);
   const int64_t total = all.labels.numel();
-  LAMINA_CHECK_VALUE(total > kTestCount, "digits: expected more than 360 digits on standard input; got ", total);
+  LAMINA_CHECK_VALUE(total > kTestCount,
+                     "digits: expected more than 360 digits on standard input; got ", total);
   lamina::manual_seed(0);
   const Tensor order = lamina::randperm(total);
   const Digits test = select(all, lamina::narrow(order, 0, 0, kTestCount));
@@ -120,14 +125,15 @@ int run(int passes) {
     const Tensor shuffled = lamina::randperm(count);
     Tensor loss;
     for (int64_t start = 0; start < count; start += kBatch) {
-      const Digits batch = select(train, lamina::narrow(shuffled, 0, start, std::min(kBatch, count - start)));
+      const Digits batch =
+          select(train, lamina::narrow(shuffled, 0, start, std::min(kBatch, count - start)));
       loss = lamina::cross_entropy_loss(model(batch.images), batch.labels);
       lamina::backward(loss);
       optimizer.step(0.1 * (1 - static_cast<double>(pass) / passes));
     }
     if ((pass + 1) % 10 == 0 || pass + 1 == passes)
-      std::printf("pass %3d  loss %.4f  test accuracy %.2f %%\n", pass + 1, lamina::item<double>(loss),
-                  100 * accuracy(model, test));
+      std::printf("pass %3d  loss %.4f  test accuracy %.2f %%\n", pass + 1,
+                  lamina::item<double>(loss), 100 * accuracy(model, test));
   }
   return 0;
 }
