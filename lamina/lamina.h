@@ -44,7 +44,7 @@ inline void manual_seed(uint64_t seed) {
 // the sizes.
 template <class T>
 Tensor from_values(std::span<const T> values, IntList sizes) {
-  const Tensor t = ops::empty(sizes, scalar_type_of<T>);
+  const Tensor t = ops::empty(sizes, scalar_type_of<T>, std::nullopt, kCpu);
   LAMINA_CHECK_VALUE(static_cast<size_t>(t.numel()) == values.size(),
                      "from_values: wrong number of values; got ", values.size(), "; expected ",
                      t.numel(), " for sizes ", sizes);
@@ -59,8 +59,8 @@ Tensor from_values(const std::vector<T>& values, IntList sizes) {
 // The one element of `t`, converted to T; raises Runtime where it has another number of them.
 template <class T>
 T item(const Tensor& t) {
-  LAMINA_CHECK(t.numel() == 1, "item: a tensor with ", t.numel(),
-               " elements cannot become a number; expected one element");
+  LAMINA_CHECK(t.defined() && t.numel() == 1 && !t.is_meta(),
+               "item: expected a tensor of one element that has values; got ", t);
   const NoGrad off;
   return *ops::to(t, scalar_type_of<T>).template data_as<T>();
 }
