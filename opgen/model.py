@@ -16,7 +16,7 @@ PROMOTIONS = ("default", "float", "compare", "keep", "real")
 FIELDS = {
     "op", "variants", "kind", "tile", "promote", "dtypes", "grad", "jvp", "linear", "no_grad", "check", "shape", "dtype",
     "kernels", "composite", "expr", "doc", "aliases", "module", "overload_names", "node", "reduce", "accumulate",
-    "scalars_promote", "number_first", "python", "vmap", "zero_dim_names", "inplace_name", "sanity",
+    "scalars_promote", "number_first", "saturate", "python", "vmap", "zero_dim_names", "inplace_name", "sanity",
 }  # fmt: skip
 CPP_KEYWORDS = {
     "and", "or", "not", "xor", "float", "double", "int", "long", "short", "char", "bool", "signed", "unsigned", "auto",

@@ -1,5 +1,8 @@
 #include "lamina/kernels/pointwise.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
 #include "lamina/kernels/result.h"
@@ -44,19 +47,55 @@ Types types_for(const Pointwise& op, ScalarType common) {
   return {compute, result};
 }
 
-// Exact comparisons: a number that the operands' integer type cannot hold is compared in int64.
-ScalarType widen_for_scalar(const Pointwise& op, ScalarType common, const Scalar* scalars) {
-  if (op.promotion != Promotion::Compare || !is_integral(common) || op.promoting_scalars == 0) return common;
-  for (int i = 0; i < op.num_scalars; ++i) {
-    if (!(op.promoting_scalars >> i & 1) || scalars[i].kind() != Scalar::Kind::Int) continue;
-    const int64_t v = scalars[i].to_int();
-    const int bits = static_cast<int>(item_size(common)) * 8;
-    const bool fits = is_unsigned(common) ? v >= 0 && (bits == 64 || v < (int64_t{1} << bits))
-                                          : bits == 64 || (v >= -(int64_t{1} << (bits - 1)) && v < (int64_t{1} << (bits - 1)));
-    if (!fits && common != ScalarType::UInt64) return ScalarType::Int64;
+constexpr int kMaxNumbers = 4;
+
+// What a call computes with: the common type of its operands and its numbers, changed where the common type cannot hold a
+// number that must count exactly.
+struct Operands {
+  ScalarType common;
+  const Scalar* scalars;
+  Scalar changed[kMaxNumbers];
+
+  Operands(const Pointwise& op, const Tensor* const* inputs, const Scalar* given) : scalars(given) {
+    common = common_type(op, inputs, given);
+    if (op.promoting_scalars == 0) return;
+    ResultType tensors;
+    for (int i = 0; i < op.num_inputs; ++i) tensors.add(*inputs[i]);
+    const ScalarType own = tensors.get();
+    if (!is_integral(own)) return;
+    if (op.promotion == Promotion::Compare)
+      compare_exactly(op, own);
+    else if (op.saturates && is_integral(common))
+      saturate(op);
   }
-  return common;
-}
+
+ private:
+  // An integer tensor beside a number: whole numbers are compared as int64, others as float64, where no integer comes
+  // near them by rounding.
+  void compare_exactly(const Pointwise& op, ScalarType own) {
+    if (own == ScalarType::UInt64) return;
+    for (int i = 0; i < op.num_scalars; ++i) {
+      const Scalar& v = scalars[i];
+      if (v.kind() == Scalar::Kind::Int) {
+        common = ScalarType::Int64;
+      } else if (v.is_floating()) {
+        const double d = v.to_double();
+        const bool whole = d == std::trunc(d) && std::abs(d) < 9.2e18;
+        common = whole ? ScalarType::Int64 : ScalarType::Float64;
+        changed[i] = whole ? Scalar(v.to_int()) : v;
+        scalars = changed;
+      }
+    }
+  }
+  // Bounds outside of the type bound nothing: they become the type's own.
+  void saturate(const Pointwise& op) {
+    if (item_size(common) == 8) return;
+    const int bits = static_cast<int>(item_size(common)) * 8 - (is_unsigned(common) ? 0 : 1);
+    const int64_t high = (int64_t{1} << bits) - 1, low = is_unsigned(common) ? 0 : -high - 1;
+    for (int i = 0; i < op.num_scalars; ++i) changed[i] = std::clamp(scalars[i].to_int(), low, high);
+    scalars = changed;
+  }
+};
 
 void check_unit_scalar(const Pointwise& op, ScalarType common, const Scalar* scalars) {
   if (!op.unit_is_alpha) return;
@@ -192,7 +231,7 @@ bool prepare_direct(const Pointwise& op, const Tensor* const* inputs, const Scal
       result.add(scalars[at]);
       if (result.get() != d.type) return false;
     }
-    if (op.promotion == Promotion::Compare && is_integral(d.type)) return false;  // exactness is decided elsewhere
+    if ((op.promotion == Promotion::Compare || op.saturates) && is_integral(d.type)) return false;  // see Operands
     tile::store_scalar(d.number, d.type, scalars[at]);
     d.sources[1] = d.number;
     d.has_number = true;
@@ -220,42 +259,42 @@ Tensor pointwise(const Pointwise& op, const Tensor* const* inputs, const Scalar*
     d.run(out.data(), out.numel());
     return out;
   }
-  const ScalarType common = common_type(op, inputs, scalars);
-  check_unit_scalar(op, common, scalars);
-  const Types types = types_for(op, widen_for_scalar(op, common, scalars));
+  const Operands operands(op, inputs, scalars);
+  check_unit_scalar(op, operands.common, scalars);
+  const Types types = types_for(op, operands.common);
   const ScalarType dtype = op.promotion == Promotion::Keep ? inputs[0]->dtype() : types.result;
   const Sizes sizes = common_sizes(op, inputs);
   Tensor out = make_result(op, inputs, sizes, dtype);
-  run_program(op, types.compute, out, inputs, scalars);
+  run_program(op, types.compute, out, inputs, operands.scalars);
   return out;
 }
 
 void pointwise_out(const Pointwise& op, const Tensor& out, const Tensor* const* inputs, const Scalar* scalars) {
   if (Direct d; prepare_direct(op, inputs, scalars, d) && takes_direct(d, out, inputs, op.num_inputs))
     return d.run(out.data(), out.numel());
-  const ScalarType common = common_type(op, inputs, scalars);
-  check_unit_scalar(op, common, scalars);
-  const Types types = types_for(op, widen_for_scalar(op, common, scalars));
+  const Operands operands(op, inputs, scalars);
+  check_unit_scalar(op, operands.common, scalars);
+  const Types types = types_for(op, operands.common);
   const Sizes sizes = common_sizes(op, inputs);
   prepare_out(out, sizes, types.result, device_of(op, inputs), op.name);
   check_no_internal_overlap(out, op.name);
   for (int i = 0; i < op.num_inputs; ++i) check_no_partial_overlap(out, *inputs[i], op.name);
-  run_program(op, types.compute, out, inputs, scalars);
+  run_program(op, types.compute, out, inputs, operands.scalars);
 }
 
 void pointwise_inplace(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars) {
   const Tensor& self = *inputs[0];
   if (Direct d; prepare_direct(op, inputs, scalars, d) && takes_direct(d, self, inputs, op.num_inputs))
     return d.run(self.data(), self.numel());
-  const ScalarType common = common_type(op, inputs, scalars);
-  check_unit_scalar(op, common, scalars);
-  const Types types = types_for(op, widen_for_scalar(op, common, scalars));
+  const Operands operands(op, inputs, scalars);
+  check_unit_scalar(op, operands.common, scalars);
+  const Types types = types_for(op, operands.common);
   // The sizes first: an operand that does not broadcast at all is the more basic fault.
   const Sizes sizes = common_sizes(op, inputs);
   prepare_inplace(self, sizes, types.result, op.name);
   check_no_internal_overlap(self, op.name);
   for (int i = 1; i < op.num_inputs; ++i) check_no_partial_overlap(self, *inputs[i], op.name);
-  run_program(op, types.compute, self, inputs, scalars);
+  run_program(op, types.compute, self, inputs, operands.scalars);
 }
 
 }  // namespace lamina::kernels

@@ -36,6 +36,7 @@ struct Pointwise {
   tile::Op direct;
   bool has_unit_direct;  // so is unit_program
   tile::Op unit_direct;
+  bool saturates;        // numbers outside of an integer type count as its bounds
   uint8_t categories;    // in which the operator computes
 };
 

@@ -93,7 +93,8 @@ def _pointwise(op: Operator) -> str:
         f"{'true' if op.unit_scalar == 'alpha' else 'false'}, {len(p.inputs)}, {len(p.scalars)}, {mask}, "
         f"kernels::Promotion::{_PROMOTION[op.raw.get('promote', 'default')]}, tile::RegClass::{p.output_class}, "
         f"{'true' if direct else 'false'}, tile::Op::{direct or 'copy'}, "
-        f"{'true' if unit_direct else 'false'}, tile::Op::{unit_direct or 'copy'}, {_category_bits(categories(op))}}};\n"
+        f"{'true' if unit_direct else 'false'}, tile::Op::{unit_direct or 'copy'}, "
+        f"{'true' if op.raw.get('saturate') else 'false'}, {_category_bits(categories(op))}}};\n"
         "}  // namespace\n"
     )
     if len(p.inputs) == 0:
