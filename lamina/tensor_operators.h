@@ -41,6 +41,8 @@ inline Tensor operator-(const Tensor& a) { return ops::neg(a); }
 inline Tensor operator+(const Scalar& a, const Tensor& b) { return ops::add(b, a); }
 inline Tensor operator*(const Scalar& a, const Tensor& b) { return ops::mul(b, a); }
 inline Tensor operator-(const Scalar& a, const Tensor& b) { return ops::rsub(b, a); }
-inline Tensor operator/(const Scalar& a, const Tensor& b) { return ops::mul(ops::reciprocal(b), a); }
+inline Tensor operator/(const Scalar& a, const Tensor& b) {
+  return ops::mul(ops::reciprocal(b), a);
+}
 
 }  // namespace lamina

@@ -23,7 +23,9 @@ def write_changed(path: Path, text: str) -> bool:
 
 def show(name: str, ops_folder: Path) -> str:
     """Everything that is generated for one operator."""
-    ops = [op for op in read(ops_folder) if op.name.strip("_") == name.strip("_") or name in op.aliases]
+    ops = [
+        op for op in read(ops_folder) if op.name.strip("_") == name.strip("_") or name in op.aliases
+    ]
     if not ops:
         return ""
     text = "".join(f"# {op.where}: {op.schema}\n" for op in ops)
@@ -41,13 +43,17 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--ops", type=Path, default=ROOT / "ops", help="folder of the op list")
     parser.add_argument("--out", type=Path, help="write all outputs below this folder")
     parser.add_argument("--list-outputs", action="store_true", help="print 'group path' lines")
-    parser.add_argument("--show", metavar="NAME", help="print everything generated for one operator")
+    parser.add_argument(
+        "--show", metavar="NAME", help="print everything generated for one operator"
+    )
     options = parser.parse_args(argv)
     try:
         if options.show:
             text = show(options.show, options.ops)
             if not text:
-                print(f"opgen: no operator named {options.show!r} in {options.ops}", file=sys.stderr)
+                print(
+                    f"opgen: no operator named {options.show!r} in {options.ops}", file=sys.stderr
+                )
                 return 1
             print(text)
             return 0

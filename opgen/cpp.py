@@ -63,7 +63,11 @@ def default_value(p: Param) -> str:
     d = p.default
     assert d is not None
     if d == "None":
-        return "{}" if p.type.base in ("Tensor", "Generator") and not p.type.is_list else "std::nullopt"
+        return (
+            "{}"
+            if p.type.base in ("Tensor", "Generator") and not p.type.is_list
+            else "std::nullopt"
+        )
     if p.type.is_list:
         if d.startswith("["):
             return "{" + d[1:-1] + "}"
@@ -89,7 +93,9 @@ def ordered_params(f: Function) -> list[Param]:
 
 def signature(f: Function) -> str:
     """The bare function type, e.g. ``Tensor(const Tensor&, const Scalar&)``; parameters in schema order."""
-    return f"{return_type(f.schema.returns)}({', '.join(param_type(p.type) for p in f.schema.params)})"
+    return (
+        f"{return_type(f.schema.returns)}({', '.join(param_type(p.type) for p in f.schema.params)})"
+    )
 
 
 def required_count(params: list[Param]) -> int:
@@ -121,4 +127,8 @@ def args_of(schema: Schema) -> str:
 
 def tensor_args(schema: Schema) -> str:
     """The arguments that decide the key set."""
-    return ", ".join(p.name for p in schema.params if p.type.base == "Tensor" and not (p.type.is_list and p.type.optional))
+    return ", ".join(
+        p.name
+        for p in schema.params
+        if p.type.base == "Tensor" and not (p.type.is_list and p.type.optional)
+    )

@@ -41,7 +41,9 @@ class Formula:
 
     cpp: str
     names: set[str] = field(default_factory=set)  # parameters and results used by value
-    metadata: set[tuple[str, str]] = field(default_factory=set)  # (parameter, what), e.g. ("self", "sizes")
+    metadata: set[tuple[str, str]] = field(
+        default_factory=set
+    )  # (parameter, what), e.g. ("self", "sizes")
 
 
 class _Translator(ast.NodeVisitor):

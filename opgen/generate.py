@@ -19,7 +19,9 @@ def read(ops_folder: Path) -> list[Operator]:
     return build(load_folder(ops_folder))
 
 
-def _shards(kind: str, items: Sequence[T], emit: Callable[[list[T]], str], prefix: str) -> dict[str, str]:
+def _shards(
+    kind: str, items: Sequence[T], emit: Callable[[list[T]], str], prefix: str
+) -> dict[str, str]:
     n = SHARDS[kind]
     size = -(-len(items) // n) if items else 1
     return {f"{prefix}_{i}.cpp": emit(list(items[i * size : (i + 1) * size])) for i in range(n)}
@@ -33,7 +35,10 @@ def outputs(ops: list[Operator]) -> dict[str, tuple[str, str]]:
         out.update({path: (group, text) for path, text in files.items()})
 
     groups = operators.by_name(ops)
-    put("header", {f"lamina/ops/{cpp_name(n)}.h": operators.op_header(n, g) for n, g in groups.items()})
+    put(
+        "header",
+        {f"lamina/ops/{cpp_name(n)}.h": operators.op_header(n, g) for n, g in groups.items()},
+    )
     put("header", {"lamina/ops.h": operators.all_ops_header(ops)})
     put("header", {"lamina/generated/declarations.h": kernels.declarations(ops)})
     put("lamina", _shards("ops", ops, operators.op_source, "lamina/generated/ops"))

@@ -46,7 +46,9 @@ def load_file(path: Path, root: Path) -> list[RawParagraph]:
         for item in node.value:
             where = Where(name, item.start_mark.line + 1)
             if not isinstance(item, yaml.MappingNode):
-                raise ParagraphError(where, "expected a paragraph: a mapping that starts with 'op:'")
+                raise ParagraphError(
+                    where, "expected a paragraph: a mapping that starts with 'op:'"
+                )
             out.append(RawParagraph(where, _construct(item, loader, where)))
         return out
     except yaml.YAMLError as e:

@@ -116,7 +116,10 @@ def inplace_schema(schema: Schema, where: Where, name: str | None = None) -> Sch
         raise ParagraphError(where, "an in-place form needs a first parameter 'Tensor self'")
     target = replace(schema.params[0], type=Type("Tensor", alias="a", written=True))
     return Schema(
-        name or schema.name + "_", schema.overload, (target, *schema.params[1:]), (Return(target.type),)
+        name or schema.name + "_",
+        schema.overload,
+        (target, *schema.params[1:]),
+        (Return(target.type),),
     )
 
 
@@ -153,11 +156,14 @@ def _check_gradients(
     tensors = {p.name for p in schema.params if p.type.base == "Tensor"}
     if kind == "composite":
         if grad:
-            raise ParagraphError(where, "a composite's gradient comes from what it calls; remove 'grad'")
+            raise ParagraphError(
+                where, "a composite's gradient comes from what it calls; remove 'grad'"
+            )
         return Gradients(absent="composite")
     if grad is None and absent is None:
         raise ParagraphError(
-            where, f"{schema.name}: the gradient is neither given ('grad') nor said to be absent ('no_grad: why')"
+            where,
+            f"{schema.name}: the gradient is neither given ('grad') nor said to be absent ('no_grad: why')",
         )
     if grad is not None and absent is not None:
         raise ParagraphError(where, "both 'grad' and 'no_grad' are given")
@@ -190,7 +196,8 @@ def build(paragraphs: list[RawParagraph]) -> list[Operator]:
             for f in op.functions:
                 if f.schema.full_name in seen:
                     raise ParagraphError(
-                        p.where, f"{f.schema.full_name} is defined already at {seen[f.schema.full_name]}"
+                        p.where,
+                        f"{f.schema.full_name} is defined already at {seen[f.schema.full_name]}",
                     )
                 seen[f.schema.full_name] = p.where
             out.append(op)
@@ -201,7 +208,9 @@ def _build_paragraph(p: RawParagraph, numbers: dict[str, int]) -> list[Operator]
     raw, where = p.fields, p.where
     unknown = set(raw) - FIELDS
     if unknown:
-        raise ParagraphError(where, f"unknown field {sorted(unknown)[0]!r}; known: {', '.join(sorted(FIELDS))}")
+        raise ParagraphError(
+            where, f"unknown field {sorted(unknown)[0]!r}; known: {', '.join(sorted(FIELDS))}"
+        )
     if "op" not in raw:
         raise ParagraphError(where, "a paragraph starts with 'op:' and a schema")
     base = parse_schema(str(raw["op"]), where)
@@ -211,22 +220,35 @@ def _build_paragraph(p: RawParagraph, numbers: dict[str, int]) -> list[Operator]
     variants = raw.get("variants", ["function"])
     for v in variants:
         if v not in VARIANTS:
-            raise ParagraphError(where, f"unknown variant {v!r}; expected one of {', '.join(VARIANTS)}")
+            raise ParagraphError(
+                where, f"unknown variant {v!r}; expected one of {', '.join(VARIANTS)}"
+            )
     if not base.name.startswith("_") and not raw.get("doc"):
         raise ParagraphError(where, f"{base.name} is public and has no 'doc'")
-    needs = {"pointwise": ("tile",), "custom": ("kernels",), "view": ("kernels",), "reduction": ("reduce",)}
+    needs = {
+        "pointwise": ("tile",),
+        "custom": ("kernels",),
+        "view": ("kernels",),
+        "reduction": ("reduce",),
+    }
     for name in needs.get(kind, ()):
         if name not in raw:
             raise ParagraphError(where, f"kind {kind} needs the field {name!r}")
     if kind == "composite" and ("composite" in raw) == ("expr" in raw):
-        raise ParagraphError(where, "kind composite needs one of 'composite' (a C++ function) and 'expr'")
+        raise ParagraphError(
+            where, "kind composite needs one of 'composite' (a C++ function) and 'expr'"
+        )
     if kind == "custom" and "shape" not in raw:
         raise ParagraphError(where, "kind custom needs the field 'shape'")
     if raw.get("promote", "default") not in PROMOTIONS:
-        raise ParagraphError(where, f"promote is {raw['promote']!r}; expected one of {', '.join(PROMOTIONS)}")
+        raise ParagraphError(
+            where, f"promote is {raw['promote']!r}; expected one of {', '.join(PROMOTIONS)}"
+        )
     for group in raw.get("dtypes", ()):
         if group not in DTYPE_GROUPS:
-            raise ParagraphError(where, f"dtypes has {group!r}; expected some of {', '.join(DTYPE_GROUPS)}")
+            raise ParagraphError(
+                where, f"dtypes has {group!r}; expected some of {', '.join(DTYPE_GROUPS)}"
+            )
     number = numbers.get(base.name, 0)
     numbers[base.name] = number + 1
     node = raw.get("node") or f"{_camel(base.name)}Backward{number}"
@@ -242,7 +264,9 @@ def _build_paragraph(p: RawParagraph, numbers: dict[str, int]) -> list[Operator]
         program = unit = unit_scalar = None
         if kind == "pointwise":
             inputs = [q.name for q in schema.params if q.type.is_tensor]
-            scalars = [q.name for q in schema.params if q.type.base in ("Scalar", "float", "int", "bool")]
+            scalars = [
+                q.name for q in schema.params if q.type.base in ("Scalar", "float", "int", "bool")
+            ]
             program = compile_tile(raw["tile"], inputs, scalars, where)
             for q in schema.params:
                 if q.type.base == "Scalar" and q.default == "1":

@@ -172,9 +172,13 @@ def _parse_param(text: str, keyword_only: bool, where: Where) -> Param:
 
 def parse_schema(text: str, where: Where) -> Schema:
     """Parses one schema; raises ParagraphError with the reason."""
-    match = re.match(r"^([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z0-9_]+))?\((.*)\)\s*->\s*(.+)$", text.strip())
+    match = re.match(
+        r"^([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z0-9_]+))?\((.*)\)\s*->\s*(.+)$", text.strip()
+    )
     if not match:
-        raise ParagraphError(where, f"malformed schema {text!r}; expected name.overload(...) -> Type")
+        raise ParagraphError(
+            where, f"malformed schema {text!r}; expected name.overload(...) -> Type"
+        )
     params: list[Param] = []
     keyword_only = False
     for piece in _split(match[3]):
@@ -192,7 +196,9 @@ def parse_schema(text: str, where: Where) -> Schema:
         if p.keyword_only:
             continue
         if seen_default and p.default is None:
-            raise ParagraphError(where, f"parameter {p.name!r} without default follows one with a default")
+            raise ParagraphError(
+                where, f"parameter {p.name!r} without default follows one with a default"
+            )
         seen_default = seen_default or p.default is not None
     returned = match[4].strip()
     pieces = _split(returned[1:-1]) if returned.startswith("(") else [returned]
@@ -205,7 +211,9 @@ def parse_schema(text: str, where: Where) -> Schema:
     known = {p.type.alias for p in params if p.type.alias}
     for r in returns:
         if r.type.alias and r.type.alias not in known:
-            raise ParagraphError(where, f"the result aliases set {r.type.alias!r}, which no parameter is in")
+            raise ParagraphError(
+                where, f"the result aliases set {r.type.alias!r}, which no parameter is in"
+            )
     return Schema(match[1], match[2] or "", tuple(params), tuple(returns))
 
 
@@ -219,7 +227,10 @@ def expand_unions(schema: Schema, names: dict[str, str]) -> list[Schema]:
         return [schema]
     out = []
     for bits in range(2 ** len(unions)):
-        chosen = {n: "Scalar" if bits >> (len(unions) - 1 - i) & 1 else "Tensor" for i, n in enumerate(unions)}
+        chosen = {
+            n: "Scalar" if bits >> (len(unions) - 1 - i) & 1 else "Tensor"
+            for i, n in enumerate(unions)
+        }
         label = "_".join(chosen.values())
         if schema.overload:
             label = f"{schema.overload}_{label}"

@@ -116,7 +116,12 @@ class _Compiler:
         have = self.class_of(v)
         if have == want:
             return v
-        how = {("C", "B"): "to_bool", ("B", "C"): "from_bool", ("R", "C"): "from_real", ("C", "R"): "real"}
+        how = {
+            ("C", "B"): "to_bool",
+            ("B", "C"): "from_bool",
+            ("R", "C"): "from_real",
+            ("C", "R"): "real",
+        }
         if (have, want) not in how:
             raise self.fail(f"a value of class {have} is used where {want} is needed")
         return self.emit(how[have, want], v)
@@ -159,7 +164,9 @@ class _Compiler:
         if isinstance(node, ast.UnaryOp):
             if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
                 return self.constant(-node.operand.value)
-            name = {ast.USub: "neg", ast.Invert: "bitwise_not", ast.Not: "logical_not"}.get(type(node.op))
+            name = {ast.USub: "neg", ast.Invert: "bitwise_not", ast.Not: "logical_not"}.get(
+                type(node.op)
+            )
             if name is None:
                 raise self.fail("unary + has no meaning here")
             v = self.visit(node.operand)
@@ -175,13 +182,17 @@ class _Compiler:
                 if self.is_constant(b, "int64_t{1}"):
                     return a
             if self.class_of(a) == self.class_of(b) == "B":
-                name = {"bitwise_and": "and_b", "bitwise_or": "or_b", "bitwise_xor": "xor_b"}.get(name, name)
+                name = {"bitwise_and": "and_b", "bitwise_or": "or_b", "bitwise_xor": "xor_b"}.get(
+                    name, name
+                )
             return self.emit(name, a, b)
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             a, b = self.visit(node.left), self.visit(node.comparators[0])
             return self.emit(_COMPARE[type(node.ops[0])], a, b)
         if isinstance(node, ast.IfExp):
-            return self.emit("where", self.visit(node.test), self.visit(node.body), self.visit(node.orelse))
+            return self.emit(
+                "where", self.visit(node.test), self.visit(node.body), self.visit(node.orelse)
+            )
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             return self.emit(node.func.id, *(self.visit(a) for a in node.args))
         raise self.fail(f"{ast.unparse(node)!r} is no expression of the tile machine")
@@ -192,7 +203,9 @@ class _Compiler:
             pairs: list[tuple[ast.expr, str]] = []
             if isinstance(n, ast.IfExp):
                 pairs = [(n.test, "B"), (n.body, "C"), (n.orelse, "C")]
-            elif isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in tile_ops():
+            elif (
+                isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in tile_ops()
+            ):
                 pairs = list(zip(n.args, tile_ops()[n.func.id].inputs, strict=False))
             elif isinstance(n, ast.BinOp):
                 pairs = [(n.left, "C"), (n.right, "C")]
@@ -206,7 +219,11 @@ class _Compiler:
 
 
 def compile_tile(
-    text: str, inputs: list[str], scalars: list[str], where: Where, fixed: dict[str, str] | None = None
+    text: str,
+    inputs: list[str],
+    scalars: list[str],
+    where: Where,
+    fixed: dict[str, str] | None = None,
 ) -> TileProgram:
     """Compiles `text` over tensor `inputs` and run-time `scalars`; names in `fixed` become constants."""
     try:
@@ -231,7 +248,9 @@ def compile_tile(
         for i, (op, args) in enumerate(c.code)
     )
     if len(classes) > 64:
-        raise ParagraphError(where, f"tile: the program needs {len(classes)} registers; the machine has 64")
+        raise ParagraphError(
+            where, f"tile: the program needs {len(classes)} registers; the machine has 64"
+        )
     return TileProgram(
         tuple(inputs), tuple(scalars), tuple(c.constants), classes, code, number(result)
     )

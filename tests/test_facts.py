@@ -60,7 +60,9 @@ def test_views_share_bytes_and_know_their_strides():
     assert v.data_ptr() == x.data_ptr()
     assert v.stride() == (3, 1)
     assert v.t().stride() == (1, 3)
-    with pytest.raises(RuntimeError, match="view size is not compatible with input tensor's size and stride"):
+    with pytest.raises(
+        RuntimeError, match="view size is not compatible with input tensor's size and stride"
+    ):
         v.t().view(-1)
     assert v.t().reshape(-1).tolist() == [0, 3, 1, 4, 2, 5]
 

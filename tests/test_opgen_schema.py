@@ -26,7 +26,9 @@ def test_grammar_round_trip():
 
 def test_union_gives_one_overload_a_choice():
     schema = parse_schema("pow(Scalar|Tensor self, Scalar|Tensor exponent) -> Tensor", HERE)
-    names = [s.overload for s in expand_unions(schema, {"Scalar_Scalar": "-", "Scalar_Tensor": "Scalar"})]
+    names = [
+        s.overload for s in expand_unions(schema, {"Scalar_Scalar": "-", "Scalar_Tensor": "Scalar"})
+    ]
     assert names == ["Tensor_Tensor", "Tensor_Scalar", "Scalar"]
 
 
@@ -64,7 +66,9 @@ def write(tmp_path, **changes):
     ops = tmp_path / "ops"
     ops.mkdir(exist_ok=True)
     path = ops / "zap.yaml"
-    path.write_text("# A comment.\n" + textwrap.dedent(f"- {first}\n") + "".join(f"  {r}\n" for r in rest))
+    path.write_text(
+        "# A comment.\n" + textwrap.dedent(f"- {first}\n") + "".join(f"  {r}\n" for r in rest)
+    )
     return load_file(path, tmp_path)
 
 

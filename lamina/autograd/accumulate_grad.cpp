@@ -25,8 +25,9 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
   Tensor incoming = std::move(grads[0]);
   if (!incoming.defined()) return;
   Meta& m = require_meta(variable_);
-  LAMINA_CHECK(incoming.sizes() == variable_.sizes(), "AccumulateGrad: the gradient has the wrong size; got ",
-               incoming, "; expected ", variable_);
+  LAMINA_CHECK(incoming.sizes() == variable_.sizes(),
+               "AccumulateGrad: the gradient has the wrong size; got ", incoming, "; expected ",
+               variable_);
   if (!m.grad.defined()) {
     if (grad_enabled()) {
       m.grad = incoming;

@@ -12,7 +12,8 @@ namespace lamina::autograd {
 
 namespace {
 
-// One backward pass. Nodes run in reverse order of their making as soon as all gradients that flow into them are known.
+// One backward pass. Nodes run in reverse order of their making as soon as all gradients that flow
+// into them are known.
 class Pass {
  public:
   Pass(bool retain_graph, bool create_graph) : retain_(retain_graph), mode_(create_graph) {}
@@ -20,7 +21,8 @@ class Pass {
   void add_root(Edge edge, Tensor grad) { roots_.push_back({std::move(edge), std::move(grad)}); }
   // The gradient that reaches `edge` is wanted as a result, number `i`.
   void capture(const Edge& edge, size_t i) { captures_.push_back({edge, i}); }
-  // Runs; with captures only nodes on a way to one of them run. Accumulators run unless they are captured.
+  // Runs; with captures only nodes on a way to one of them run. Accumulators run unless they are
+  // captured.
   void run(std::vector<Tensor>* captured);
 
  private:
@@ -71,11 +73,13 @@ void Pass::count_dependencies() {
 void Pass::mark_needed() {
   for (auto& [node, state] : states_) state.needed = false;
   for (const Capture& c : captures_)
-    if (const auto it = states_.find(c.edge.node.get()); it != states_.end()) it->second.needed = true;
-  // Children are needed before their parents are looked at: by sequence an input's node is older than its user's, but
-  // accumulators are made late, so the closure is taken until nothing changes.
+    if (const auto it = states_.find(c.edge.node.get()); it != states_.end())
+      it->second.needed = true;
+  // Children are needed before their parents are looked at: by sequence an input's node is older
+  // than its user's, but accumulators are made late, so the closure is taken until nothing changes.
   std::vector<Node*> nodes = order_;
-  std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return a->sequence() < b->sequence(); });
+  std::sort(nodes.begin(), nodes.end(),
+            [](const Node* a, const Node* b) { return a->sequence() < b->sequence(); });
   for (bool changed = true; changed;) {
     changed = false;
     for (Node* n : nodes) {
@@ -98,7 +102,8 @@ void Pass::add_grad(State& s, Node& node, uint32_t nr, Tensor grad) {
   if (!slot.defined())
     slot = std::move(grad);
   else if (!grad_enabled() && slot.impl()->use_count() == 1 && slot.storage()->use_count() == 1 &&
-           slot.dtype() == grad.dtype() && !slot.impl()->is_view() && slot.is_non_overlapping_and_dense())
+           slot.dtype() == grad.dtype() && !slot.impl()->is_view() &&
+           slot.is_non_overlapping_and_dense())
     ops::add_(slot, grad);  // nobody else sees this sum
   else
     slot = ops::add(slot, grad);
@@ -160,8 +165,8 @@ struct Roots {
 };
 
 Roots make_roots(TensorList roots, TensorList root_grads, bool create_graph) {
-  LAMINA_CHECK(root_grads.size() == roots.size() || root_grads.empty(),
-               "backward: got ", roots.size(), " tensors and ", root_grads.size(), " gradients");
+  LAMINA_CHECK(root_grads.size() == roots.size() || root_grads.empty(), "backward: got ",
+               roots.size(), " tensors and ", root_grads.size(), " gradients");
   Roots out;
   for (size_t i = 0; i < roots.size(); ++i) {
     const Tensor& root = roots[i];
@@ -170,17 +175,22 @@ Roots make_roots(TensorList roots, TensorList root_grads, bool create_graph) {
                  " of tensors does not require grad and does not have a grad_fn");
     Tensor g = root_grads.empty() ? Tensor() : root_grads[i];
     if (!g.defined()) {
-      LAMINA_CHECK(root.numel() == 1, "backward: grad can be implicitly created only for scalar outputs; got ", root);
-      LAMINA_CHECK(!root.is_complex(), "backward: grad can be implicitly created only for real scalar outputs but got ",
+      LAMINA_CHECK(root.numel() == 1,
+                   "backward: grad can be implicitly created only for scalar outputs; got ", root);
+      LAMINA_CHECK(!root.is_complex(),
+                   "backward: grad can be implicitly created only for real scalar outputs but got ",
                    root.dtype());
       const NoGrad guard;
       g = ops::ones_like(root);
     } else {
-      LAMINA_CHECK(g.sizes() == root.sizes(), "backward: Mismatch in shape: grad_output[", i, "] has a shape of ",
-                   g.sizes(), " and output[", i, "] has a shape of ", root.sizes(), ".");
-      LAMINA_CHECK(g.is_complex() == root.is_complex(), "backward: For complex Tensors, both grad_output and output are "
-                   "required to have the same dtype. Mismatch in dtype: grad_output[", i, "] has a dtype of ", g.dtype(),
-                   " and output[", i, "] has a dtype of ", root.dtype(), ".");
+      LAMINA_CHECK(g.sizes() == root.sizes(), "backward: Mismatch in shape: grad_output[", i,
+                   "] has a shape of ", g.sizes(), " and output[", i, "] has a shape of ",
+                   root.sizes(), ".");
+      LAMINA_CHECK(g.is_complex() == root.is_complex(),
+                   "backward: For complex Tensors, both grad_output and output are "
+                   "required to have the same dtype. Mismatch in dtype: grad_output[",
+                   i, "] has a dtype of ", g.dtype(), " and output[", i, "] has a dtype of ",
+                   root.dtype(), ".");
       if (!create_graph && g.requires_grad()) g = detach(g);
     }
     out.edges.push_back(std::move(edge));
@@ -191,29 +201,35 @@ Roots make_roots(TensorList roots, TensorList root_grads, bool create_graph) {
 
 }  // namespace
 
-std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList output_grads, bool retain_graph,
-                         bool create_graph, bool allow_unused) {
+std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList output_grads,
+                         bool retain_graph, bool create_graph, bool allow_unused) {
   Roots roots = make_roots(outputs, output_grads, create_graph);
   Pass pass(retain_graph, create_graph);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    LAMINA_CHECK(inputs[i].requires_grad(), "grad: One of the differentiated Tensors does not require grad");
+    LAMINA_CHECK(inputs[i].requires_grad(),
+                 "grad: One of the differentiated Tensors does not require grad");
     pass.capture(gradient_edge(inputs[i]), i);
   }
-  for (size_t i = 0; i < roots.edges.size(); ++i) pass.add_root(std::move(roots.edges[i]), std::move(roots.grads[i]));
+  for (size_t i = 0; i < roots.edges.size(); ++i)
+    pass.add_root(std::move(roots.edges[i]), std::move(roots.grads[i]));
   std::vector<Tensor> result(inputs.size());
   pass.run(&result);
   if (!allow_unused)
     for (size_t i = 0; i < result.size(); ++i)
-      LAMINA_CHECK(result[i].defined(), "grad: One of the differentiated Tensors appears to not have been used in the "
+      LAMINA_CHECK(result[i].defined(),
+                   "grad: One of the differentiated Tensors appears to not have been used in the "
                    "graph. Set allow_unused=True if this is the desired behavior.");
   return result;
 }
 
-void backward(TensorList roots, TensorList root_grads, bool retain_graph, bool create_graph, TensorList inputs) {
+void backward(TensorList roots, TensorList root_grads, bool retain_graph, bool create_graph,
+              TensorList inputs) {
   if (!inputs.empty()) {
     for (const Tensor& t : inputs)
-      LAMINA_CHECK(is_leaf(t) || t.requires_grad(), "backward: one of the inputs does not require grad");
-    const std::vector<Tensor> grads = grad(roots, inputs, root_grads, retain_graph, create_graph, true);
+      LAMINA_CHECK(is_leaf(t) || t.requires_grad(),
+                   "backward: one of the inputs does not require grad");
+    const std::vector<Tensor> grads =
+        grad(roots, inputs, root_grads, retain_graph, create_graph, true);
     const GradModeGuard guard(create_graph);
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!grads[i].defined()) continue;
@@ -224,7 +240,8 @@ void backward(TensorList roots, TensorList root_grads, bool retain_graph, bool c
   }
   Roots made = make_roots(roots, root_grads, create_graph);
   Pass pass(retain_graph, create_graph);
-  for (size_t i = 0; i < made.edges.size(); ++i) pass.add_root(std::move(made.edges[i]), std::move(made.grads[i]));
+  for (size_t i = 0; i < made.edges.size(); ++i)
+    pass.add_root(std::move(made.edges[i]), std::move(made.grads[i]));
   pass.run(nullptr);
 }
 

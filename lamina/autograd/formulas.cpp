@@ -10,7 +10,8 @@ Tensor fit_dtype(const Tensor& grad, ScalarType dtype) {
   return g.dtype() == dtype ? g : ops::_to_dtype(g, dtype);
 }
 
-std::vector<Tensor> fit_dtype(const std::vector<Tensor>& grads, const std::vector<ScalarType>& dtypes) {
+std::vector<Tensor> fit_dtype(const std::vector<Tensor>& grads,
+                              const std::vector<ScalarType>& dtypes) {
   std::vector<Tensor> out;
   for (size_t i = 0; i < grads.size(); ++i) out.push_back(fit_dtype(grads[i], dtypes[i]));
   return out;

@@ -13,12 +13,14 @@ inline bool operator==(const Scalar& a, int64_t b) { return a.equals(static_cast
 inline Scalar operator*(const Scalar& a, const Scalar& b) {
   if (a.is_complex() || b.is_complex()) return a.to_complex() * b.to_complex();
   if (a.is_floating() || b.is_floating()) return a.to_double() * b.to_double();
-  return static_cast<int64_t>(static_cast<uint64_t>(a.to_int()) * static_cast<uint64_t>(b.to_int()));
+  return static_cast<int64_t>(static_cast<uint64_t>(a.to_int()) *
+                              static_cast<uint64_t>(b.to_int()));
 }
 inline Scalar operator-(const Scalar& a, const Scalar& b) {
   if (a.is_complex() || b.is_complex()) return a.to_complex() - b.to_complex();
   if (a.is_floating() || b.is_floating()) return a.to_double() - b.to_double();
-  return static_cast<int64_t>(static_cast<uint64_t>(a.to_int()) - static_cast<uint64_t>(b.to_int()));
+  return static_cast<int64_t>(static_cast<uint64_t>(a.to_int()) -
+                              static_cast<uint64_t>(b.to_int()));
 }
 
 namespace autograd::formulas {
@@ -37,18 +39,21 @@ inline std::vector<ScalarType> dtype_list(TensorList list) {
   return out;
 }
 
-// A pointwise gradient brought back to its input: summed over what broadcasting stretched, the real part for a real
-// input, in the input's type.
+// A pointwise gradient brought back to its input: summed over what broadcasting stretched, the real
+// part for a real input, in the input's type.
 Tensor fit(const Tensor& grad, IntList sizes, ScalarType dtype);
 // The same without sizes: for formulas whose result has the input's sizes already.
 Tensor fit_dtype(const Tensor& grad, ScalarType dtype);
-std::vector<Tensor> fit_dtype(const std::vector<Tensor>& grads, const std::vector<ScalarType>& dtypes);
+std::vector<Tensor> fit_dtype(const std::vector<Tensor>& grads,
+                              const std::vector<ScalarType>& dtypes);
 
 Scalar conj_of(const Scalar& s);
 Tensor conj_of(const Tensor& t);  // t itself where it is real
 // Zero where the cotangent is exactly zero: what a mask cut off stays cut off.
 inline Tensor mul_zero(const Tensor& grad, const Tensor& x) { return ops::_mul_zero(grad, x); }
-inline Tensor mul_zero(const Tensor& grad, const Scalar& x) { return x.equals(1) ? grad : ops::mul(grad, x); }
+inline Tensor mul_zero(const Tensor& grad, const Scalar& x) {
+  return x.equals(1) ? grad : ops::mul(grad, x);
+}
 inline Tensor div_zero(const Tensor& grad, const Tensor& x) { return ops::_div_zero(grad, x); }
 inline Tensor div_zero(const Tensor& grad, const Scalar& x) { return ops::div(grad, x); }
 
@@ -75,8 +80,10 @@ Tensor imag_of(const Tensor& grad);
 // --- arithmetic: derivatives of one operator, by its name ---
 Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Tensor& exponent);
 Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Scalar& exponent);
-Tensor pow_grad_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result);
-Tensor pow_grad_exponent(const Tensor& grad, const Scalar& self, const Tensor& exponent, const Tensor& result);
+Tensor pow_grad_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent,
+                         const Tensor& result);
+Tensor pow_grad_exponent(const Tensor& grad, const Scalar& self, const Tensor& exponent,
+                         const Tensor& result);
 Tensor split_tie(const Tensor& loses, const Tensor& equal);  // 0, one half or 1
 Tensor copysign_grad(const Tensor& self, const Tensor& result);
 Tensor logaddexp_weight(const Tensor& self, const Tensor& result);
@@ -87,28 +94,37 @@ Tensor sgn_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 Tensor angle_grad(const Tensor& grad, const Tensor& self);
 Tensor gelu_tanh_derivative(const Tensor& self);
 Tensor silu_derivative(const Tensor& self);
-Tensor softplus_second(const Tensor& grad_output, const Tensor& self, const Scalar& beta, const Scalar& threshold);
+Tensor softplus_second(const Tensor& grad_output, const Tensor& self, const Scalar& beta,
+                       const Scalar& threshold);
 
 // --- reductions ---
 using Dims = std::optional<IntList>;
-Tensor var_grad(const Tensor& grad, const Tensor& self, Dims dims, const std::optional<Scalar>& correction, bool keepdim);
+Tensor var_grad(const Tensor& grad, const Tensor& self, Dims dims,
+                const std::optional<Scalar>& correction, bool keepdim);
 Tensor std_grad(const Tensor& grad, const Tensor& self, const Tensor& result, Dims dims,
                 const std::optional<Scalar>& correction, bool keepdim);
 Tensor prod_grad_all(const Tensor& grad, const Tensor& self, const Tensor& result);
-Tensor prod_grad_dim(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim, bool keepdim);
-Tensor tie_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntList dims, bool keepdim);
-Tensor index_grad(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& indices, bool keepdim);
-Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntList dims, bool keepdim);
+Tensor prod_grad_dim(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim,
+                     bool keepdim);
+Tensor tie_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntList dims,
+                bool keepdim);
+Tensor index_grad(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& indices,
+                  bool keepdim);
+Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntList dims,
+                      bool keepdim);
 Tensor flip_cumsum(const Tensor& grad, int64_t dim);
 Tensor cumprod_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim);
-Tensor softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim);
+Tensor softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output,
+                      int64_t dim);
 Tensor log_softmax_second_grad(const Tensor& grad, const Tensor& output, int64_t dim);
-Tensor log_softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim);
+Tensor log_softmax_second(const Tensor& grad, const Tensor& grad_output, const Tensor& output,
+                          int64_t dim);
 
 // --- views and indexing ---
 Tensor as_strided_grad(const Tensor& grad, const Tensor& self, IntList size, IntList stride,
                        std::optional<int64_t> storage_offset);
-Tensor unfold_grad(const Tensor& grad, IntList sizes, int64_t dimension, int64_t size, int64_t step);
+Tensor unfold_grad(const Tensor& grad, IntList sizes, int64_t dimension, int64_t size,
+                   int64_t step);
 std::vector<Tensor> cat_grad(const Tensor& grad, const std::vector<Sizes>& sizes, int64_t dim);
 Tensor scatter_src_grad(const Tensor& grad, IntList src_sizes);
 Tensor masked_select_grad(const Tensor& grad, IntList sizes, const Tensor& mask);
@@ -121,8 +137,8 @@ Tensor copy_grad(const Tensor& grad, IntList src_sizes);
 // --- products and losses ---
 Tensor mm_grad_self(const Tensor& grad, IntList sizes, const Tensor& mat2);
 Tensor mm_grad_mat2(const Tensor& grad, const Tensor& self, IntList sizes);
-Tensor nll_loss_second(const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction,
-                       int64_t ignore_index);
+Tensor nll_loss_second(const Tensor& grad, const Tensor& target, const Tensor& weight,
+                       int64_t reduction, int64_t ignore_index);
 
 }  // namespace autograd::formulas
 }  // namespace lamina

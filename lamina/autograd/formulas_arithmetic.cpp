@@ -7,10 +7,14 @@ namespace lamina::autograd::formulas {
 
 using namespace ops;  // NOLINT: formulas are written in public operators
 
-Tensor scaled(const Tensor& t, const Scalar& factor) { return factor.equals(1) ? t : ops::mul(t, factor); }
+Tensor scaled(const Tensor& t, const Scalar& factor) {
+  return factor.equals(1) ? t : ops::mul(t, factor);
+}
 
 Tensor real_of(const Tensor& grad) { return ops::real(grad); }
-Tensor imag_of(const Tensor& grad) { return grad.is_complex() ? ops::imag(grad) : ops::zeros_like(grad); }
+Tensor imag_of(const Tensor& grad) {
+  return grad.is_complex() ? ops::imag(grad) : ops::zeros_like(grad);
+}
 
 Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
   if (exponent.equals(0)) return ops::zeros_like(grad);
@@ -25,18 +29,23 @@ Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Tensor& expon
 }
 
 namespace {
-Tensor exponent_slope(const Tensor& zero_base, const Tensor& log_base, const Tensor& exponent, const Tensor& result) {
+Tensor exponent_slope(const Tensor& zero_base, const Tensor& log_base, const Tensor& exponent,
+                      const Tensor& result) {
   // 0 ** y is flat for y >= 0.
-  const Tensor flat = exponent.is_complex() ? ops::logical_and(zero_base, ops::ge(ops::real(exponent), Scalar(0)))
-                                            : ops::logical_and(zero_base, exponent >= Scalar(0));
+  const Tensor flat = exponent.is_complex()
+                          ? ops::logical_and(zero_base, ops::ge(ops::real(exponent), Scalar(0)))
+                          : ops::logical_and(zero_base, exponent >= Scalar(0));
   return ops::where(flat, Scalar(0), result * log_base);
 }
 }  // namespace
 
-Tensor pow_grad_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result) {
-  return mul_zero(grad, conj_of(exponent_slope(self == Scalar(0), ops::log(self), exponent, result)));
+Tensor pow_grad_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent,
+                         const Tensor& result) {
+  return mul_zero(grad,
+                  conj_of(exponent_slope(self == Scalar(0), ops::log(self), exponent, result)));
 }
-Tensor pow_grad_exponent(const Tensor& grad, const Scalar& self, const Tensor& exponent, const Tensor& result) {
+Tensor pow_grad_exponent(const Tensor& grad, const Scalar& self, const Tensor& exponent,
+                         const Tensor& result) {
   // The base in the type of the result; a negative real base has no real logarithm.
   const Tensor base = ops::full({}, self, result.dtype(), std::nullopt, result.device());
   return pow_grad_exponent(grad, base, exponent, result);
@@ -56,11 +65,16 @@ Tensor share(const Tensor& self, const Tensor& result, const Tensor& ratio) {
   return ops::where(ops::logical_and(ops::isneginf(result), self == result), Scalar(0.5), ratio);
 }
 }  // namespace
-Tensor logaddexp_weight(const Tensor& self, const Tensor& result) { return share(self, result, ops::exp(self - result)); }
-Tensor logaddexp2_weight(const Tensor& self, const Tensor& result) { return share(self, result, ops::exp2(self - result)); }
+Tensor logaddexp_weight(const Tensor& self, const Tensor& result) {
+  return share(self, result, ops::exp(self - result));
+}
+Tensor logaddexp2_weight(const Tensor& self, const Tensor& result) {
+  return share(self, result, ops::exp2(self - result));
+}
 
 Tensor xlogy_weight(const Tensor& self, const Tensor& other) {
-  return ops::masked_fill(ops::log(other), ops::logical_and(self == Scalar(0), other <= Scalar(0)), Scalar(0));
+  return ops::masked_fill(ops::log(other), ops::logical_and(self == Scalar(0), other <= Scalar(0)),
+                          Scalar(0));
 }
 Tensor xlogy_weight(const Tensor& self, const Scalar& other) {
   return xlogy_weight(self, ops::full({}, other, self.dtype(), std::nullopt, self.device()));
@@ -93,9 +107,11 @@ Tensor silu_derivative(const Tensor& self) {
   return s * (self * (Scalar(1) - s) + Scalar(1));
 }
 
-Tensor softplus_second(const Tensor& grad_output, const Tensor& self, const Scalar& beta, const Scalar& threshold) {
+Tensor softplus_second(const Tensor& grad_output, const Tensor& self, const Scalar& beta,
+                       const Scalar& threshold) {
   const Tensor s = ops::sigmoid(self * beta);
-  return grad_output * ops::where((self * beta) > threshold, Scalar(0), (s * (Scalar(1) - s)) * beta);
+  return grad_output *
+         ops::where((self * beta) > threshold, Scalar(0), (s * (Scalar(1) - s)) * beta);
 }
 
 }  // namespace lamina::autograd::formulas

@@ -48,11 +48,14 @@ Tensor as_strided_grad(const Tensor& grad, const Tensor& self, IntList size, Int
                        std::optional<int64_t> storage_offset) {
   const int64_t offset = storage_offset.value_or(self.storage_offset());
   if (self.numel() == 0 || grad.numel() == 0) return zeros_of(grad, self.sizes());
-  // A buffer that stands for the storage: gradients are added where the window lies, then read where self lies.
-  const Range a = range_of(size, stride, offset), b = range_of(self.sizes(), self.strides(), self.storage_offset());
+  // A buffer that stands for the storage: gradients are added where the window lies, then read
+  // where self lies.
+  const Range a = range_of(size, stride, offset),
+              b = range_of(self.sizes(), self.strides(), self.storage_offset());
   const int64_t low = std::min(a.low, b.low), n = std::max(a.high, b.high) - low + 1;
   const Tensor window = ops::reshape(offsets_of(size, stride, offset - low), {-1});
-  const Tensor own = ops::reshape(offsets_of(self.sizes(), self.strides(), self.storage_offset() - low), {-1});
+  const Tensor own =
+      ops::reshape(offsets_of(self.sizes(), self.strides(), self.storage_offset() - low), {-1});
   Tensor buffer = ops::index_add(zeros_of(grad, {n}), 0, window, ops::reshape(grad, {-1}));
   if (internal_overlap(self) != Overlap::No) {
     // Elements of self that share an address share its gradient.
@@ -63,11 +66,13 @@ Tensor as_strided_grad(const Tensor& grad, const Tensor& self, IntList size, Int
   return ops::reshape(ops::index_select(buffer, 0, own), self.sizes());
 }
 
-Tensor unfold_grad(const Tensor& grad, IntList sizes, int64_t dimension, int64_t size, int64_t step) {
+Tensor unfold_grad(const Tensor& grad, IntList sizes, int64_t dimension, int64_t size,
+                   int64_t step) {
   if (sizes.empty()) return ops::reshape(grad, sizes);
   const int64_t d = wrap_dim(dimension, static_cast<int64_t>(sizes.size()), "unfold");
   const int64_t windows = grad.size(d);
-  const Tensor at = ops::reshape(ops::unsqueeze(int_range(windows, step), 1) + int_range(size, 1), {-1});
+  const Tensor at =
+      ops::reshape(ops::unsqueeze(int_range(windows, step), 1) + int_range(size, 1), {-1});
   Sizes flat{std::span<const int64_t>(sizes)};
   flat[d] = windows * size;
   const Tensor g = ops::reshape(ops::movedim(grad, -1, d + 1), flat);

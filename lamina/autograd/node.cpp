@@ -9,7 +9,8 @@ namespace lamina::autograd {
 constinit thread_local Mode t_mode;
 
 namespace {
-// Nodes of one thread run in reverse order of their making; other threads' nodes are only ordered by dependencies.
+// Nodes of one thread run in reverse order of their making; other threads' nodes are only ordered
+// by dependencies.
 constinit thread_local uint64_t t_sequence = 0;
 thread_local std::vector<const Node*>* t_dying = nullptr;
 }  // namespace
@@ -17,7 +18,8 @@ thread_local std::vector<const Node*>* t_dying = nullptr;
 Node::Node() : sequence_(t_sequence++) {}
 
 uint32_t Node::add_output(const Tensor& result) {
-  outputs_.push_back({Sizes(std::span<const int64_t>(result.sizes())), result.dtype(), result.device()});
+  outputs_.push_back(
+      {Sizes(std::span<const int64_t>(result.sizes())), result.dtype(), result.device()});
   return num_outputs_++;
 }
 
@@ -30,8 +32,10 @@ Tensor Node::zeros_like_output(uint32_t i) const {
 
 void Node::check_not_released() const {
   LAMINA_CHECK(!released_, name(),
-               ": Trying to backward through the graph a second time (or directly access saved tensors after they have "
-               "already been freed). Specify retain_graph=True if you need to backward through the graph a second time "
+               ": Trying to backward through the graph a second time (or directly access saved "
+               "tensors after they have "
+               "already been freed). Specify retain_graph=True if you need to backward through the "
+               "graph a second time "
                "or if you need to access saved tensors after calling backward.");
 }
 

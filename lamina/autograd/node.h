@@ -22,8 +22,8 @@ class Node : public RefCounted {
  public:
   Node();
   virtual const char* name() const = 0;
-  // grads: one for each result of the forward operator, undefined ones allowed. results: one for each edge; what
-  // should_compute() denies may stay undefined.
+  // grads: one for each result of the forward operator, undefined ones allowed. results: one for
+  // each edge; what should_compute() denies may stay undefined.
   virtual void apply(std::span<Tensor> grads, std::span<Tensor> results) = 0;
   // Drops what was saved; a second run then raises.
   virtual void release_saved() { released_ = true; }

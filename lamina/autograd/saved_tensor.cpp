@@ -22,10 +22,13 @@ Tensor SavedTensor::unpack(Node* owner) const {
     else if (const auto fn = grad_fn(tensor_))
       origin = str("output ", meta(tensor_)->output_nr, " of ", fn->name());
     raise(ErrorKind::Runtime,
-          str(owner->name(), ": one of the variables needed for gradient computation has been modified by an inplace "
-                             "operation: [",
-              tensor_, "], which is ", origin, " and was saved by ", owner->name(), ", is at version ", now,
-              "; expected version ", version_, " instead. Hint: write out of place, or clone the tensor before it is "
+          str(owner->name(),
+              ": one of the variables needed for gradient computation has been modified by an "
+              "inplace "
+              "operation: [",
+              tensor_, "], which is ", origin, " and was saved by ", owner->name(),
+              ", is at version ", now, "; expected version ", version_,
+              " instead. Hint: write out of place, or clone the tensor before it is "
               "written."));
   }
   if (output_nr_ < 0 || !grad_enabled()) return tensor_;

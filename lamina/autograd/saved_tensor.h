@@ -9,7 +9,8 @@ class SavedTensor {
  public:
   SavedTensor() = default;
   // An input of the operator.
-  explicit SavedTensor(const Tensor& t) : tensor_(t), version_(t.defined() ? t.impl()->version() : 0) {}
+  explicit SavedTensor(const Tensor& t)
+      : tensor_(t), version_(t.defined() ? t.impl()->version() : 0) {}
   // A result: kept without its history, which would be a cycle; `node` is put back on use.
   static SavedTensor result(const Tensor& t, uint32_t output_nr);
 

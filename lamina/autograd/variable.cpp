@@ -16,14 +16,19 @@ Meta& require_meta(const Tensor& t) {
 void set_requires_grad(const Tensor& t, bool v) {
   if (v)
     LAMINA_CHECK(is_differentiable(t.dtype()),
-                 "requires_grad_: only Tensors of floating point and complex dtype can require gradients; got ", t);
+                 "requires_grad_: only Tensors of floating point and complex dtype can require "
+                 "gradients; got ",
+                 t);
   else
     LAMINA_CHECK(is_leaf(t),
-                 "requires_grad_: you can only change requires_grad flags of leaf variables. If you want to use a computed "
-                 "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+                 "requires_grad_: you can only change requires_grad flags of leaf variables. If "
+                 "you want to use a computed "
+                 "variable in a subgraph that doesn't require differentiation use var_no_grad = "
+                 "var.detach().");
   if (!v && !t.impl()->autograd()) return;
   if (v && t.requires_grad()) return;
-  LAMINA_CHECK(!v || !t.impl()->is_inference(), "requires_grad_: Setting requires_grad=True on inference tensor outside "
+  LAMINA_CHECK(!v || !t.impl()->is_inference(),
+               "requires_grad_: Setting requires_grad=True on inference tensor outside "
                "InferenceMode is not allowed.");
   require_meta(t).requires_grad = v;
 }
@@ -45,9 +50,11 @@ void set_grad(const Tensor& t, const Tensor& g) {
     return;
   }
   LAMINA_CHECK(!g.is_same(t), "grad: can't assign Tensor as its own grad");
-  LAMINA_CHECK(g.dtype() == t.dtype(), "grad: attempting to assign a gradient of another type; got ", g, "; expected ", t);
-  LAMINA_CHECK(g.device().type == t.device().type, "grad: assigned grad has data located on a different device; got ",
-               g.device(), "; expected ", t.device());
+  LAMINA_CHECK(g.dtype() == t.dtype(),
+               "grad: attempting to assign a gradient of another type; got ", g, "; expected ", t);
+  LAMINA_CHECK(g.device().type == t.device().type,
+               "grad: assigned grad has data located on a different device; got ", g.device(),
+               "; expected ", t.device());
   LAMINA_CHECK(g.sizes() == t.sizes(), "grad: attempting to assign a gradient of size ", g.sizes(),
                " to a tensor of size ", t.sizes());
   require_meta(t).grad = g;
@@ -58,7 +65,9 @@ IntrusivePtr<Node> grad_fn(const Tensor& t) {
   return m ? m->grad_fn : nullptr;
 }
 
-Tensor detach(const Tensor& t) { return alias_window(t, t.sizes(), t.strides(), t.storage_offset()); }
+Tensor detach(const Tensor& t) {
+  return alias_window(t, t.sizes(), t.strides(), t.storage_offset());
+}
 
 Tensor data_of(const Tensor& t) {
   Tensor alias = detach(t);
@@ -70,10 +79,11 @@ Edge gradient_edge(const Tensor& t) {
   if (!t.requires_grad()) return {};
   Meta* m = meta(t);
   if (m->grad_fn) {
-    LAMINA_CHECK_IMPLEMENTED(!m->is_view || m->view_version == t.impl()->version(),
-                             "autograd: a view is used after its base, or the view itself, was written in place, which "
-                             "is not recorded yet; got ",
-                             t, "; make the view after the write, or write out of place");
+    LAMINA_CHECK_IMPLEMENTED(
+        !m->is_view || m->view_version == t.impl()->version(),
+        "autograd: a view is used after its base, or the view itself, was written in place, which "
+        "is not recorded yet; got ",
+        t, "; make the view after the write, or write out of place");
     return {m->grad_fn, m->output_nr};
   }
   return {accumulator_of(t), 0};
@@ -117,8 +127,10 @@ void rebase_history(const Tensor& self, const IntrusivePtr<Node>& node) {
 }
 
 void raise_out_recorded(const char* op) {
-  raise(ErrorKind::Runtime, str(op, ": functions with out=... arguments don't support automatic differentiation, but one "
-                                    "of the arguments requires grad."));
+  raise(ErrorKind::Runtime,
+        str(op,
+            ": functions with out=... arguments don't support automatic differentiation, but one "
+            "of the arguments requires grad."));
 }
 
 }  // namespace lamina::autograd

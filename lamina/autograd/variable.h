@@ -1,4 +1,5 @@
-// Autograd's side of a tensor: its gradient, the node that made it, and the recording helpers that generated code uses.
+// Autograd's side of a tensor: its gradient, the node that made it, and the recording helpers that
+// generated code uses.
 #pragma once
 
 #include <atomic>
@@ -20,10 +21,11 @@ struct Meta : AutogradMeta {
   Node* accumulator = nullptr;  // weak: the node of this leaf, while some graph uses it
 };
 
-Meta* meta(const Tensor& t);        // null where there is none
+Meta* meta(const Tensor& t);  // null where there is none
 Meta& require_meta(const Tensor& t);
 
-// --- what users see -------------------------------------------------------------------------------------------------
+// --- what users see
+// -------------------------------------------------------------------------------------------------
 // Raises Runtime for a tensor that is not floating or complex, or (to false) that is no leaf.
 void set_requires_grad(const Tensor& t, bool v);
 bool is_leaf(const Tensor& t);
@@ -35,7 +37,8 @@ Tensor detach(const Tensor& t);
 // Shares bytes, has a version count of its own (x.data).
 Tensor data_of(const Tensor& t);
 
-// --- what generated code calls --------------------------------------------------------------------------------------
+// --- what generated code calls
+// --------------------------------------------------------------------------------------
 inline bool wants_grad(const Tensor& t) { return t.requires_grad(); }
 inline bool wants_grad(TensorList list) {
   for (const Tensor& t : list)

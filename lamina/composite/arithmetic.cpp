@@ -18,21 +18,26 @@ template <class Other>
 Tensor divide(const Tensor& self, const Other& other, std::optional<std::string_view> mode) {
   if (!mode) return ops::div(self, other);
   if (*mode == "trunc") return ops::_div_trunc(self, other);
-  LAMINA_CHECK(*mode == "floor", "div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
+  LAMINA_CHECK(*mode == "floor",
+               "div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
+               *mode, "'");
   return ops::floor_divide(self, other);
 }
 }  // namespace
 
-Tensor div_mode(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode) {
+Tensor div_mode(const Tensor& self, const Tensor& other,
+                std::optional<std::string_view> rounding_mode) {
   return divide(self, other, rounding_mode);
 }
-Tensor div_mode(const Tensor& self, const Scalar& other, std::optional<std::string_view> rounding_mode) {
+Tensor div_mode(const Tensor& self, const Scalar& other,
+                std::optional<std::string_view> rounding_mode) {
   return divide(self, other, rounding_mode);
 }
 
 namespace {
 Tensor wide(const Tensor& t, bool complex) {
-  return ops::_to_dtype(t, complex || t.is_complex() ? ScalarType::Complex128 : ScalarType::Float64);
+  return ops::_to_dtype(t,
+                        complex || t.is_complex() ? ScalarType::Complex128 : ScalarType::Float64);
 }
 }  // namespace
 Tensor float_power(const Tensor& self, const Tensor& exponent) {
@@ -51,7 +56,8 @@ std::vector<Tensor> where_indices(const Tensor& condition) {
   return ops::unbind(at, 1);
 }
 
-Tensor clamp_scalar(const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
+Tensor clamp_scalar(const Tensor& self, const std::optional<Scalar>& min,
+                    const std::optional<Scalar>& max) {
   LAMINA_CHECK(min || max, "clamp: torch.clamp: At least one of 'min' or 'max' must not be None");
   LAMINA_CHECK(!self.is_complex(), "clamp: complex numbers have no order; got ", self);
   if (min && max) return ops::_clamp(self, *min, *max);
@@ -59,15 +65,16 @@ Tensor clamp_scalar(const Tensor& self, const std::optional<Scalar>& min, const 
 }
 
 Tensor clamp_tensor(const Tensor& self, const Tensor& min, const Tensor& max) {
-  LAMINA_CHECK(min.defined() || max.defined(), "clamp: torch.clamp: At least one of 'min' or 'max' must not be None");
+  LAMINA_CHECK(min.defined() || max.defined(),
+               "clamp: torch.clamp: At least one of 'min' or 'max' must not be None");
   LAMINA_CHECK(!self.is_complex(), "clamp: complex numbers have no order; got ", self);
   if (min.defined() && max.defined()) return ops::_clamp(self, min, max);
   return min.defined() ? ops::clamp_min(self, min) : ops::clamp_max(self, max);
 }
 
 Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
-  LAMINA_CHECK(self.dtype() == other.dtype(), "isclose: ", legacy_name(self.dtype()), " did not match ",
-               legacy_name(other.dtype()));
+  LAMINA_CHECK(self.dtype() == other.dtype(), "isclose: ", legacy_name(self.dtype()),
+               " did not match ", legacy_name(other.dtype()));
   LAMINA_CHECK(rtol >= 0, "isclose: rtol must be greater than or equal to zero, but got ", rtol);
   LAMINA_CHECK(atol >= 0, "isclose: atol must be greater than or equal to zero, but got ", atol);
   Tensor close = ops::eq(self, other);
@@ -91,8 +98,8 @@ bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol,
 }
 
 bool equal(const Tensor& self, const Tensor& other) {
-  LAMINA_CHECK(self.dtype() == other.dtype(), "equal: Expected all tensors to have the same dtype; got ", self, " and ",
-               other);
+  LAMINA_CHECK(self.dtype() == other.dtype(),
+               "equal: Expected all tensors to have the same dtype; got ", self, " and ", other);
   if (self.sizes() != other.sizes()) return false;
   if (self.numel() == 0) return true;
   const autograd::NoGrad guard;
@@ -105,7 +112,8 @@ Tensor logaddexp(const Tensor& self, const Tensor& other) {
   const Tensor a = ops::real(self), b = ops::real(other);
   const Tensor shift = ops::detach(ops::maximum(a, b));
   const Tensor safe = ops::where(ops::isinf(shift), Scalar(0), shift);
-  return ops::add(ops::log(ops::add(ops::exp(ops::sub(self, safe)), ops::exp(ops::sub(other, safe)))), safe);
+  return ops::add(
+      ops::log(ops::add(ops::exp(ops::sub(self, safe)), ops::exp(ops::sub(other, safe)))), safe);
 }
 
 Tensor square(const Tensor& self) {
@@ -113,14 +121,17 @@ Tensor square(const Tensor& self) {
 }
 
 Tensor positive(const Tensor& self) {
-  LAMINA_CHECK(!is_bool(self.dtype()), "positive: the `+` operator is not supported on bool tensors");
+  LAMINA_CHECK(!is_bool(self.dtype()),
+               "positive: the `+` operator is not supported on bool tensors");
   return self;
 }
 
 Tensor round_decimals(const Tensor& self, int64_t decimals) {
-  LAMINA_CHECK(!is_complex(self.dtype()) && !is_bool(self.dtype()), "round: not defined for this type; got ", self);
+  LAMINA_CHECK(!is_complex(self.dtype()) && !is_bool(self.dtype()),
+               "round: not defined for this type; got ", self);
   if (is_integral(self.dtype())) {
-    LAMINA_CHECK_IMPLEMENTED(decimals == 0, "\"round_vml_cpu\" not implemented for '", legacy_name(self.dtype()), "' with decimals");
+    LAMINA_CHECK_IMPLEMENTED(decimals == 0, "\"round_vml_cpu\" not implemented for '",
+                             legacy_name(self.dtype()), "' with decimals");
     return ops::clone(self);
   }
   if (decimals == 0) return ops::round(self);
@@ -133,11 +144,15 @@ Tensor angle(const Tensor& self) {
   if (self.is_complex()) return ops::_angle(self);
   const Tensor x = is_integral(self.dtype(), true) ? ops::_to_dtype(self, default_dtype()) : self;
   // pi where negative, 0 elsewhere, NaN stays.
-  const Tensor flat = ops::where(ops::lt(x, Scalar(0)), Scalar(std::numbers::pi), ops::mul(x, Scalar(0)));
-  return ops::where(ops::isinf(x), ops::where(ops::lt(x, Scalar(0)), Scalar(std::numbers::pi), ops::zeros_like(x)), flat);
+  const Tensor flat =
+      ops::where(ops::lt(x, Scalar(0)), Scalar(std::numbers::pi), ops::mul(x, Scalar(0)));
+  return ops::where(ops::isinf(x),
+                    ops::where(ops::lt(x, Scalar(0)), Scalar(std::numbers::pi), ops::zeros_like(x)),
+                    flat);
 }
 
-Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
+Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
+                  std::optional<double> neginf) {
   if (is_integral(self.dtype(), true)) return ops::clone(self);
   if (self.is_complex()) {
     const Tensor parts = ops::view_as_real(ops::resolve_conj(self));
@@ -153,9 +168,11 @@ Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<d
 }
 
 Tensor gelu(const Tensor& self, std::string_view approximate) {
-  LAMINA_CHECK_IMPLEMENTED(is_floating(self.dtype()), "\"GeluKernelImpl\" not implemented for '", legacy_name(self.dtype()), "'");
+  LAMINA_CHECK_IMPLEMENTED(is_floating(self.dtype()), "\"GeluKernelImpl\" not implemented for '",
+                           legacy_name(self.dtype()), "'");
   if (approximate == "none") return ops::_gelu_erf(self);
-  LAMINA_CHECK(approximate == "tanh", "gelu: approximate argument must be either none or tanh; got '", approximate, "'");
+  LAMINA_CHECK(approximate == "tanh",
+               "gelu: approximate argument must be either none or tanh; got '", approximate, "'");
   return ops::_gelu_tanh(self);
 }
 

@@ -20,22 +20,27 @@ using Format = std::optional<MemoryFormat>;
 
 }  // namespace
 
-Tensor new_empty(const Tensor& self, IntList size, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
-  return ops::empty(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin, std::nullopt);
+Tensor new_empty(const Tensor& self, IntList size, Dtype dtype, MaybeLayout layout,
+                 MaybeDevice device, Pin pin) {
+  return ops::empty(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin,
+                    std::nullopt);
 }
-Tensor new_zeros(const Tensor& self, IntList size, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
+Tensor new_zeros(const Tensor& self, IntList size, Dtype dtype, MaybeLayout layout,
+                 MaybeDevice device, Pin pin) {
   return ops::zero_(new_empty(self, size, dtype, layout, device, pin));
 }
-Tensor new_ones(const Tensor& self, IntList size, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
+Tensor new_ones(const Tensor& self, IntList size, Dtype dtype, MaybeLayout layout,
+                MaybeDevice device, Pin pin) {
   return ops::fill_(new_empty(self, size, dtype, layout, device, pin), Scalar(1));
 }
-Tensor new_full(const Tensor& self, IntList size, const Scalar& fill_value, Dtype dtype, MaybeLayout layout,
-                MaybeDevice device, Pin pin) {
+Tensor new_full(const Tensor& self, IntList size, const Scalar& fill_value, Dtype dtype,
+                MaybeLayout layout, MaybeDevice device, Pin pin) {
   return ops::fill_(new_empty(self, size, dtype, layout, device, pin), fill_value);
 }
-Tensor new_empty_strided(const Tensor& self, IntList size, IntList stride, Dtype dtype, MaybeLayout layout,
-                         MaybeDevice device, Pin pin) {
-  return ops::empty_strided(size, stride, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
+Tensor new_empty_strided(const Tensor& self, IntList size, IntList stride, Dtype dtype,
+                         MaybeLayout layout, MaybeDevice device, Pin pin) {
+  return ops::empty_strided(size, stride, dtype.value_or(self.dtype()), layout,
+                            device.value_or(self.device()), pin);
 }
 
 Tensor zeros(IntList size, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
@@ -44,39 +49,46 @@ Tensor zeros(IntList size, Dtype dtype, MaybeLayout layout, MaybeDevice device, 
 Tensor ones(IntList size, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
   return ops::fill_(ops::empty(size, dtype, layout, device, pin, std::nullopt), Scalar(1));
 }
-Tensor full(IntList size, const Scalar& fill_value, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
+Tensor full(IntList size, const Scalar& fill_value, Dtype dtype, MaybeLayout layout,
+            MaybeDevice device, Pin pin) {
   const ScalarType type = dtype.value_or(fill_value.default_type(default_dtype()));
   return ops::fill_(ops::empty(size, type, layout, device, pin, std::nullopt), fill_value);
 }
 
-Tensor zeros_like(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin, Format format) {
+Tensor zeros_like(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin,
+                  Format format) {
   return ops::zero_(ops::empty_like(self, dtype, layout, device, pin, format));
 }
-Tensor ones_like(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin, Format format) {
+Tensor ones_like(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin,
+                 Format format) {
   return ops::fill_(ops::empty_like(self, dtype, layout, device, pin, format), Scalar(1));
 }
-Tensor full_like(const Tensor& self, const Scalar& fill_value, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin,
-                 Format format) {
+Tensor full_like(const Tensor& self, const Scalar& fill_value, Dtype dtype, MaybeLayout layout,
+                 MaybeDevice device, Pin pin, Format format) {
   return ops::fill_(ops::empty_like(self, dtype, layout, device, pin, format), fill_value);
 }
 
-Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, Dtype dtype, MaybeLayout layout,
-              MaybeDevice device, Pin pin) {
-  LAMINA_CHECK(!layout || *layout == Layout::Strided, "arange: only the strided layout has a kernel");
+Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, Dtype dtype,
+              MaybeLayout layout, MaybeDevice device, Pin pin) {
+  LAMINA_CHECK(!layout || *layout == Layout::Strided,
+               "arange: only the strided layout has a kernel");
   LAMINA_CHECK(!pin.value_or(false), "arange: pinned memory needs an accelerator");
   for (const Scalar& s : {start, end, step}) {
     LAMINA_CHECK(!s.is_complex(), "arange: complex bounds are not supported");
-    LAMINA_CHECK(std::isfinite(s.to_double()), "arange: unsupported range: bounds and step must be finite");
+    LAMINA_CHECK(std::isfinite(s.to_double()),
+                 "arange: unsupported range: bounds and step must be finite");
   }
   const bool integral = !start.is_floating() && !end.is_floating() && !step.is_floating();
   const double by = step.to_double();
   LAMINA_CHECK(by != 0, "arange: step must be nonzero");
-  LAMINA_CHECK((by > 0 && end.to_double() >= start.to_double()) || (by < 0 && end.to_double() <= start.to_double()),
+  LAMINA_CHECK((by > 0 && end.to_double() >= start.to_double()) ||
+                   (by < 0 && end.to_double() <= start.to_double()),
                "arange: upper bound and lower bound inconsistent with step sign");
   int64_t count;
   if (integral) {
     // Exact for all of int64: the distance needs 65 bits.
-    const __int128 distance = static_cast<__int128>(end.to_int()) - start.to_int(), s = step.to_int();
+    const __int128 distance = static_cast<__int128>(end.to_int()) - start.to_int(),
+                   s = step.to_int();
     count = static_cast<int64_t>((distance + s - (s > 0 ? 1 : -1)) / s);
   } else {
     const double n = std::ceil((end.to_double() - start.to_double()) / by);
@@ -89,25 +101,30 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, Dtype 
 Tensor arange_end(const Scalar& end, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
   return arange(Scalar(0), end, Scalar(1), dtype, layout, device, pin);
 }
-Tensor arange_start(const Scalar& start, const Scalar& end, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
+Tensor arange_start(const Scalar& start, const Scalar& end, Dtype dtype, MaybeLayout layout,
+                    MaybeDevice device, Pin pin) {
   return arange(start, end, Scalar(1), dtype, layout, device, pin);
 }
 
-Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, Dtype dtype, MaybeLayout layout,
-                MaybeDevice device, Pin pin) {
+Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, Dtype dtype,
+                MaybeLayout layout, MaybeDevice device, Pin pin) {
   LAMINA_CHECK(steps >= 0, "linspace: number of steps must be non-negative; got ", steps);
   const bool complex = start.is_complex() || end.is_complex();
   const ScalarType natural = complex ? to_complex(default_dtype()) : default_dtype();
   const ScalarType type = dtype.value_or(natural);
-  LAMINA_CHECK(!complex || is_complex(type), "linspace: inferred dtype ", natural, " can't be safely cast to passed dtype ", type);
-  LAMINA_CHECK(!layout || *layout == Layout::Strided, "linspace: only the strided layout has a kernel");
+  LAMINA_CHECK(!complex || is_complex(type), "linspace: inferred dtype ", natural,
+               " can't be safely cast to passed dtype ", type);
+  LAMINA_CHECK(!layout || *layout == Layout::Strided,
+               "linspace: only the strided layout has a kernel");
   (void)pin;
   const Device where = device.value_or(kCpu);
   // Counted from the nearer end, in double, so that both ends are exact.
   if (complex || is_complex(type)) {
     const auto a = start.to_complex(), b = end.to_complex();
-    const Tensor re = linspace(Scalar(a.real()), Scalar(b.real()), steps, ScalarType::Float64, {}, where, {});
-    const Tensor im = linspace(Scalar(a.imag()), Scalar(b.imag()), steps, ScalarType::Float64, {}, where, {});
+    const Tensor re =
+        linspace(Scalar(a.real()), Scalar(b.real()), steps, ScalarType::Float64, {}, where, {});
+    const Tensor im =
+        linspace(Scalar(a.imag()), Scalar(b.imag()), steps, ScalarType::Float64, {}, where, {});
     return ops::_to_dtype(ops::complex(re, im), type);
   }
   if (steps == 1) return full({1}, start, type, {}, where, {});
@@ -118,7 +135,8 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, Dtype dty
   const double by = steps > 1 ? (b - a) / static_cast<double>(steps - 1) : 0;
   const ScalarType work = ScalarType::Float64;
   const Tensor low = ops::_range(Scalar(a), Scalar(by), steps / 2, work, where);
-  const Tensor high = ops::_range(Scalar(b - by * static_cast<double>(steps - 1 - steps / 2)), Scalar(by), steps - steps / 2, work, where);
+  const Tensor high = ops::_range(Scalar(b - by * static_cast<double>(steps - 1 - steps / 2)),
+                                  Scalar(by), steps - steps / 2, work, where);
   Tensor all = ops::cat(std::vector<Tensor>{low, high}, 0);
   if (steps > 0) ops::fill_(ops::select(all, 0, steps - 1), Scalar(b));
   return ops::_to_dtype(all, type);
@@ -126,21 +144,23 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, Dtype dty
 
 namespace {
 Scalar number_of(const Tensor& t, const char* name) {
-  LAMINA_CHECK(t.dim() == 0, "linspace: linspace only supports 0-dimensional start and end tensors, but got ", name, " of ",
-               t.dim(), " dimensions");
+  LAMINA_CHECK(t.dim() == 0,
+               "linspace: linspace only supports 0-dimensional start and end tensors, but got ",
+               name, " of ", t.dim(), " dimensions");
   return scalar_of(t);
 }
 }  // namespace
-Tensor linspace(const Tensor& start, const Tensor& end, int64_t steps, Dtype dtype, MaybeLayout layout, MaybeDevice device,
-                Pin pin) {
-  return linspace(number_of(start, "start"), number_of(end, "end"), steps, dtype, layout, device, pin);
+Tensor linspace(const Tensor& start, const Tensor& end, int64_t steps, Dtype dtype,
+                MaybeLayout layout, MaybeDevice device, Pin pin) {
+  return linspace(number_of(start, "start"), number_of(end, "end"), steps, dtype, layout, device,
+                  pin);
 }
-Tensor linspace(const Tensor& start, const Scalar& end, int64_t steps, Dtype dtype, MaybeLayout layout, MaybeDevice device,
-                Pin pin) {
+Tensor linspace(const Tensor& start, const Scalar& end, int64_t steps, Dtype dtype,
+                MaybeLayout layout, MaybeDevice device, Pin pin) {
   return linspace(number_of(start, "start"), end, steps, dtype, layout, device, pin);
 }
-Tensor linspace(const Scalar& start, const Tensor& end, int64_t steps, Dtype dtype, MaybeLayout layout, MaybeDevice device,
-                Pin pin) {
+Tensor linspace(const Scalar& start, const Tensor& end, int64_t steps, Dtype dtype,
+                MaybeLayout layout, MaybeDevice device, Pin pin) {
   return linspace(start, number_of(end, "end"), steps, dtype, layout, device, pin);
 }
 
@@ -155,8 +175,12 @@ Tensor eye_square(int64_t n, Dtype dtype, MaybeLayout layout, MaybeDevice device
   return eye(n, n, dtype, layout, device, pin);
 }
 
-Tensor fill_copy(const Tensor& self, const Tensor& value) { return ops::fill_(ops::clone(self), value); }
-Tensor fill_copy(const Tensor& self, const Scalar& value) { return ops::fill_(ops::clone(self), value); }
+Tensor fill_copy(const Tensor& self, const Tensor& value) {
+  return ops::fill_(ops::clone(self), value);
+}
+Tensor fill_copy(const Tensor& self, const Scalar& value) {
+  return ops::fill_(ops::clone(self), value);
+}
 
 Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
   LAMINA_CHECK(memory_format != MemoryFormat::Preserve,
@@ -168,11 +192,14 @@ Tensor to_dtype(const Tensor& self, ScalarType dtype) {
   return self.dtype() == dtype ? self : ops::_to_copy(self, dtype, std::nullopt, std::nullopt);
 }
 
-Tensor to(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin, bool, bool copy, Format format) {
+Tensor to(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin, bool,
+          bool copy, Format format) {
   LAMINA_CHECK(!layout || *layout == Layout::Strided, "to: only the strided layout has a kernel");
-  LAMINA_CHECK(!pin.value_or(false), "to: pinned memory needs an accelerator; Lamina was built without CUDA");
+  LAMINA_CHECK(!pin.value_or(false),
+               "to: pinned memory needs an accelerator; Lamina was built without CUDA");
   const MemoryFormat f = format.value_or(MemoryFormat::Preserve);
-  const bool same = (!dtype || *dtype == self.dtype()) && (!device || device->type == self.device().type) &&
+  const bool same = (!dtype || *dtype == self.dtype()) &&
+                    (!device || device->type == self.device().type) &&
                     (f == MemoryFormat::Preserve || self.is_contiguous(f));
   return same && !copy ? self : ops::_to_copy(self, dtype, device, format);
 }
@@ -184,38 +211,49 @@ Tensor resize(const Tensor& self, IntList size, Format format) {
   return ops::_set_data_window_(self, size);
 }
 
-Tensor rand(IntList size, const Generator& g, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
+Tensor rand(IntList size, const Generator& g, Dtype dtype, MaybeLayout layout, MaybeDevice device,
+            Pin pin) {
   return ops::uniform_(ops::empty(size, dtype, layout, device, pin, std::nullopt), 0, 1, g);
 }
-Tensor randn(IntList size, const Generator& g, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
+Tensor randn(IntList size, const Generator& g, Dtype dtype, MaybeLayout layout, MaybeDevice device,
+             Pin pin) {
   return ops::normal_(ops::empty(size, dtype, layout, device, pin, std::nullopt), 0, 1, g);
 }
-Tensor rand_like(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin, Format format) {
+Tensor rand_like(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin,
+                 Format format) {
   return ops::uniform_(ops::empty_like(self, dtype, layout, device, pin, format), 0, 1, {});
 }
-Tensor randn_like(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin, Format format) {
+Tensor randn_like(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin,
+                  Format format) {
   return ops::normal_(ops::empty_like(self, dtype, layout, device, pin, format), 0, 1, {});
 }
-Tensor randint_low(int64_t low, int64_t high, IntList size, const Generator& g, Dtype dtype, MaybeLayout layout,
-                   MaybeDevice device, Pin pin) {
-  return ops::random_(ops::empty(size, dtype.value_or(ScalarType::Int64), layout, device, pin, std::nullopt), low, high, g);
+Tensor randint_low(int64_t low, int64_t high, IntList size, const Generator& g, Dtype dtype,
+                   MaybeLayout layout, MaybeDevice device, Pin pin) {
+  return ops::random_(
+      ops::empty(size, dtype.value_or(ScalarType::Int64), layout, device, pin, std::nullopt), low,
+      high, g);
 }
-Tensor randint(int64_t high, IntList size, const Generator& g, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
+Tensor randint(int64_t high, IntList size, const Generator& g, Dtype dtype, MaybeLayout layout,
+               MaybeDevice device, Pin pin) {
   return randint_low(0, high, size, g, dtype, layout, device, pin);
 }
-Tensor randint_like(const Tensor& self, int64_t high, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin,
-                    Format format) {
+Tensor randint_like(const Tensor& self, int64_t high, Dtype dtype, MaybeLayout layout,
+                    MaybeDevice device, Pin pin, Format format) {
   return randint_like_low(self, 0, high, dtype, layout, device, pin, format);
 }
-Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high, Dtype dtype, MaybeLayout layout, MaybeDevice device,
-                        Pin pin, Format format) {
+Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high, Dtype dtype,
+                        MaybeLayout layout, MaybeDevice device, Pin pin, Format format) {
   return ops::random_(ops::empty_like(self, dtype, layout, device, pin, format), low, high, {});
 }
-Tensor randperm(int64_t n, const Generator& g, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
-  LAMINA_CHECK(!layout || *layout == Layout::Strided, "randperm: only the strided layout has a kernel");
+Tensor randperm(int64_t n, const Generator& g, Dtype dtype, MaybeLayout layout, MaybeDevice device,
+                Pin pin) {
+  LAMINA_CHECK(!layout || *layout == Layout::Strided,
+               "randperm: only the strided layout has a kernel");
   (void)pin;
   return ops::_randperm(n, g, dtype.value_or(ScalarType::Int64), device.value_or(kCpu));
 }
-Tensor random_to(const Tensor& self, int64_t to, const Generator& g) { return ops::random_(self, 0, to, g); }
+Tensor random_to(const Tensor& self, int64_t to, const Generator& g) {
+  return ops::random_(self, 0, to, g);
+}
 
 }  // namespace lamina::composite

@@ -1,5 +1,5 @@
-// What the keys Conjugate and Negative do with every operator that does not know them: operands are written out first;
-// results of writes are marked back.
+// What the keys Conjugate and Negative do with every operator that does not know them: operands are
+// written out first; results of writes are marked back.
 #include "lamina/dispatch/library.h"
 #include "lamina/kernels/generated_support.h"
 #include "lamina/ops.h"
@@ -10,10 +10,12 @@ namespace {
 
 Tensor written_out(const Tensor& t, DispatchKey key) {
   // The views take the mark off without asking this key again.
-  return key == DispatchKey::Conjugate ? ops::conj_physical(ops::_conj(t)) : ops::neg(ops::_neg_view(t));
+  return key == DispatchKey::Conjugate ? ops::conj_physical(ops::_conj(t))
+                                       : ops::neg(ops::_neg_view(t));
 }
 
-// Stores `value` into the bytes of a marked tensor so that reading it through the mark gives `value`.
+// Stores `value` into the bytes of a marked tensor so that reading it through the mark gives
+// `value`.
 void store_marked(const Tensor& marked, const Tensor& value, DispatchKey key) {
   if (key == DispatchKey::Conjugate)
     copy_values(ops::_conj(marked), ops::conj_physical(value));
@@ -49,7 +51,8 @@ void write_out_operands(const Operator& op, KeySet keys, Stack& stack) {
 }  // namespace
 
 BoxedKernel builtin_fallback(DispatchKey key) {
-  return key == DispatchKey::Conjugate || key == DispatchKey::Negative ? &write_out_operands : nullptr;
+  return key == DispatchKey::Conjugate || key == DispatchKey::Negative ? &write_out_operands
+                                                                       : nullptr;
 }
 
 }  // namespace lamina::dispatch

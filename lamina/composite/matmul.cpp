@@ -10,12 +10,12 @@ namespace {
 
 [[noreturn]] void raise_inner(const Tensor& a, const Tensor& b, int64_t inner_a, int64_t inner_b) {
   raise(ErrorKind::Runtime,
-        str("matmul: mat1 and mat2 shapes cannot be multiplied, the inner dimensions differ; got ", a.sizes(), " and ",
-            b.sizes(), "; expected ", inner_a, " == ", inner_b));
+        str("matmul: mat1 and mat2 shapes cannot be multiplied, the inner dimensions differ; got ",
+            a.sizes(), " and ", b.sizes(), "; expected ", inner_a, " == ", inner_b));
 }
 
-// (..., n, m) @ (m, p): the batch becomes rows of one matrix product, where the rows lie in one matrix or copying them
-// costs less than a product each.
+// (..., n, m) @ (m, p): the batch becomes rows of one matrix product, where the rows lie in one
+// matrix or copying them costs less than a product each.
 Tensor fold(const Tensor& self, const Tensor& other) {
   const bool vector = other.dim() == 1;
   Sizes sizes{std::span<const int64_t>(self.sizes())};
@@ -31,8 +31,11 @@ Tensor fold(const Tensor& self, const Tensor& other) {
 
 Tensor matmul(const Tensor& self, const Tensor& other) {
   const int64_t a = self.dim(), b = other.dim();
-  LAMINA_CHECK(a > 0 && b > 0, "matmul: both arguments to matmul need to be at least 1D, but they are ", a, "D and ", b, "D");
-  LAMINA_CHECK(self.dtype() == other.dtype(), "matmul: expected m1 and m2 to have the same dtype, but got: ",
+  LAMINA_CHECK(a > 0 && b > 0,
+               "matmul: both arguments to matmul need to be at least 1D, but they are ", a,
+               "D and ", b, "D");
+  LAMINA_CHECK(self.dtype() == other.dtype(),
+               "matmul: expected m1 and m2 to have the same dtype, but got: ",
                legacy_name(self.dtype()), " != ", legacy_name(other.dtype()));
   const int64_t inner_a = self.sizes()[a - 1], inner_b = other.sizes()[b == 1 ? 0 : b - 2];
   if (inner_a != inner_b) raise_inner(self, other, inner_a, inner_b);
@@ -49,7 +52,8 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
     return ops::transpose(fold(ops::transpose(other, -2, -1), ops::t(self)), -2, -1);
   }
   // Batches on both sides broadcast.
-  const IntList batch_a(self.sizes().data(), static_cast<size_t>(a - 2)), batch_b(other.sizes().data(), static_cast<size_t>(b - 2));
+  const IntList batch_a(self.sizes().data(), static_cast<size_t>(a - 2)),
+      batch_b(other.sizes().data(), static_cast<size_t>(b - 2));
   Sizes batch = broadcast_sizes(batch_a, batch_b, "matmul");
   const int64_t count = numel_of(batch);
   const int64_t n = self.sizes()[a - 2], p = other.sizes()[b - 1];
@@ -66,12 +70,15 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
 }
 
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  LAMINA_CHECK(weight.dim() <= 2 && weight.dim() >= 1, "linear: weight must be a matrix or a vector; got ", weight);
-  LAMINA_CHECK(input.dim() >= 1, "linear: both arguments to matmul need to be at least 1D; got ", input);
+  LAMINA_CHECK(weight.dim() <= 2 && weight.dim() >= 1,
+               "linear: weight must be a matrix or a vector; got ", weight);
+  LAMINA_CHECK(input.dim() >= 1, "linear: both arguments to matmul need to be at least 1D; got ",
+               input);
   if (bias.defined() && weight.dim() == 2) {
     LAMINA_CHECK(input.sizes().back() == weight.sizes()[1],
-                 "linear: mat1 and mat2 shapes cannot be multiplied, input.size(-1) and weight.size(1) differ; got ", input,
-                 " and ", weight);
+                 "linear: mat1 and mat2 shapes cannot be multiplied, input.size(-1) and "
+                 "weight.size(1) differ; got ",
+                 input, " and ", weight);
     if (input.dim() == 2) return ops::addmm(bias, input, ops::t(weight));
     if (input.dim() > 2 && input.is_contiguous()) {
       Sizes sizes{std::span<const int64_t>(input.sizes())};

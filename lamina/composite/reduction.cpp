@@ -17,7 +17,8 @@ Tensor logsumexp(const Tensor& self, IntList dim, bool keepdim) {
     const Tensor out = ops::add(sum, shift);
     return keepdim ? out : ops::squeeze(out, dim);
   }
-  if (is_integral(self.dtype(), true)) return ops::_logsumexp(ops::_to_dtype(self, default_dtype()), dim, keepdim);
+  if (is_integral(self.dtype(), true))
+    return ops::_logsumexp(ops::_to_dtype(self, default_dtype()), dim, keepdim);
   return ops::_logsumexp(self, dim, keepdim);
 }
 
@@ -25,20 +26,25 @@ namespace {
 template <class F>
 Tensor with_type(const Tensor& self, std::optional<ScalarType> dtype, F&& f) {
   // Half precision asked for in float32 is converted inside the kernel.
-  if (dtype && *dtype == ScalarType::Float32 && is_reduced_floating(self.dtype())) return f(self, true);
+  if (dtype && *dtype == ScalarType::Float32 && is_reduced_floating(self.dtype()))
+    return f(self, true);
   return f(dtype ? ops::_to_dtype(self, *dtype) : self, false);
 }
 }  // namespace
 
 Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
-  return with_type(self, dtype, [&](const Tensor& x, bool to_float) { return ops::_softmax(x, dim, to_float); });
+  return with_type(self, dtype,
+                   [&](const Tensor& x, bool to_float) { return ops::_softmax(x, dim, to_float); });
 }
 Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
-  return with_type(self, dtype, [&](const Tensor& x, bool to_float) { return ops::_log_softmax(x, dim, to_float); });
+  return with_type(self, dtype, [&](const Tensor& x, bool to_float) {
+    return ops::_log_softmax(x, dim, to_float);
+  });
 }
 
 Tensor sum_to_size(const Tensor& self, IntList size) {
-  LAMINA_CHECK(is_expandable(size, self.sizes()), "sum_to_size: size {", size, "} is not expandable to size {", self.sizes(), "}.");
+  LAMINA_CHECK(is_expandable(size, self.sizes()), "sum_to_size: size {", size,
+               "} is not expandable to size {", self.sizes(), "}.");
   if (size.empty()) return ops::sum(self);
   const int64_t lead = self.dim() - static_cast<int64_t>(size.size());
   Sizes dims;
@@ -52,6 +58,8 @@ Tensor sum_to_size(const Tensor& self, IntList size) {
 std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending) {
   return ops::sort(self, std::optional<bool>(true), dim, descending);
 }
-Tensor argsort(const Tensor& self, int64_t dim, bool descending) { return std::get<1>(sort(self, dim, descending)); }
+Tensor argsort(const Tensor& self, int64_t dim, bool descending) {
+  return std::get<1>(sort(self, dim, descending));
+}
 
 }  // namespace lamina::composite

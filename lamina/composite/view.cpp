@@ -1,11 +1,11 @@
 // Composite views.
 #include <algorithm>
 
+#include "lamina/autograd/formulas.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
 #include "lamina/kernels/result.h"
 #include "lamina/ops.h"
-#include "lamina/autograd/formulas.h"
 #include "lamina/shape/broadcast.h"
 #include "lamina/shape/view.h"
 
@@ -17,17 +17,20 @@ Tensor numpy_T(const Tensor& self) {
   return ops::permute(self, dims);
 }
 Tensor mT(const Tensor& self) {
-  LAMINA_CHECK(self.dim() >= 2, "mT: tensor.mT is only supported on matrices or batches of matrices. Got ", self.dim(),
-               "-D tensor.");
+  LAMINA_CHECK(self.dim() >= 2,
+               "mT: tensor.mT is only supported on matrices or batches of matrices. Got ",
+               self.dim(), "-D tensor.");
   return ops::transpose(self, -2, -1);
 }
 Tensor mH(const Tensor& self) {
-  LAMINA_CHECK(self.dim() >= 2, "mH: tensor.mH is only supported on matrices or batches of matrices. Got ", self.dim(),
-               "-D tensor.");
+  LAMINA_CHECK(self.dim() >= 2,
+               "mH: tensor.mH is only supported on matrices or batches of matrices. Got ",
+               self.dim(), "-D tensor.");
   return ops::conj(ops::transpose(self, -2, -1));
 }
 Tensor matrix_H(const Tensor& self) {
-  LAMINA_CHECK(self.dim() == 2 || self.dim() == 0, "H: tensor.H is only supported on matrices (2-D tensors). Got ", self.dim(),
+  LAMINA_CHECK(self.dim() == 2 || self.dim() == 0,
+               "H: tensor.H is only supported on matrices (2-D tensors). Got ", self.dim(),
                "-D tensor.");
   return self.dim() == 0 ? ops::conj(self) : ops::conj(ops::transpose(self, 0, 1));
 }
@@ -37,23 +40,29 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   LAMINA_CHECK(length >= 0, "narrow: narrow(): length must be non-negative.");
   const int64_t d = wrap_dim(dim, self.dim(), "narrow");
   const int64_t n = self.sizes()[d];
-  LAMINA_CHECK_INDEX(start >= -n && start <= n, "narrow: start out of range (expected to be in range of [", -n, ", ", n,
+  LAMINA_CHECK_INDEX(start >= -n && start <= n,
+                     "narrow: start out of range (expected to be in range of [", -n, ", ", n,
                      "], but got ", start, ")");
   const int64_t from = start < 0 ? start + n : start;
-  LAMINA_CHECK(from <= n - length, "narrow: start (", start, ") + length (", length, ") exceeds dimension size (", n, ").");
+  LAMINA_CHECK(from <= n - length, "narrow: start (", start, ") + length (", length,
+               ") exceeds dimension size (", n, ").");
   return ops::slice(self, d, from, from + length, 1);
 }
 Tensor narrow_tensor(const Tensor& self, int64_t dim, const Tensor& start, int64_t length) {
-  LAMINA_CHECK(start.dim() == 0 && is_integral(start.dtype()), "narrow: start must be an 0-dim integral Tensor.");
+  LAMINA_CHECK(start.dim() == 0 && is_integral(start.dtype()),
+               "narrow: start must be an 0-dim integral Tensor.");
   return narrow(self, dim, scalar_of(start).to_int(), length);
 }
 
 std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   LAMINA_CHECK(self.dim() > 0, "split: split expects at least a 1-dimensional tensor");
-  LAMINA_CHECK(split_size >= 0, "split: split expects split_size be non-negative, but got split_size=", split_size);
+  LAMINA_CHECK(split_size >= 0,
+               "split: split expects split_size be non-negative, but got split_size=", split_size);
   const int64_t d = wrap_dim(dim, self.dim(), "split");
   const int64_t n = self.sizes()[d];
-  LAMINA_CHECK(split_size > 0 || n == 0, "split: split_size can only be 0 if dimension size is 0, but got dimension size of ", n);
+  LAMINA_CHECK(split_size > 0 || n == 0,
+               "split: split_size can only be 0 if dimension size is 0, but got dimension size of ",
+               n);
   std::vector<Tensor> out;
   if (split_size == 0 || n == 0) return {ops::slice(self, d, 0, n, 1)};
   for (int64_t at = 0; at < n; at += std::min(split_size, n - at))
@@ -65,12 +74,16 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, IntList split_sizes, in
   const int64_t d = wrap_dim(dim, self.dim(), "split_with_sizes");
   Dim sum = 0;
   for (const int64_t s : split_sizes) {
-    LAMINA_CHECK(s >= 0, "split_with_sizes: split_with_sizes expects split_sizes have only non-negative entries, but got ",
+    LAMINA_CHECK(s >= 0,
+                 "split_with_sizes: split_with_sizes expects split_sizes have only non-negative "
+                 "entries, but got ",
                  split_sizes);
     sum += Dim(s);
   }
-  LAMINA_CHECK(sum.value() == self.sizes()[d], "split_with_sizes: split_with_sizes expects split_sizes to sum exactly to ",
-               self.sizes()[d], " (input tensor's size at dimension ", d, "), but got split_sizes=", split_sizes);
+  LAMINA_CHECK(sum.value() == self.sizes()[d],
+               "split_with_sizes: split_with_sizes expects split_sizes to sum exactly to ",
+               self.sizes()[d], " (input tensor's size at dimension ", d,
+               "), but got split_sizes=", split_sizes);
   std::vector<Tensor> out;
   int64_t at = 0;
   for (const int64_t s : split_sizes) {
@@ -84,12 +97,15 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   LAMINA_CHECK(chunks > 0, "chunk: chunk expects `chunks` to be greater than 0, got: ", chunks);
   const int64_t d = wrap_dim(dim, self.dim(), "chunk");
   const int64_t n = self.sizes()[d];
-  if (n == 0) return std::vector<Tensor>(static_cast<size_t>(std::min<int64_t>(chunks, 1 << 20)), ops::slice(self, d, 0, 0, 1));
+  if (n == 0)
+    return std::vector<Tensor>(static_cast<size_t>(std::min<int64_t>(chunks, 1 << 20)),
+                               ops::slice(self, d, 0, 0, 1));
   const int64_t size = n / chunks + (n % chunks != 0);
   return split(self, size, d);
 }
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
-  LAMINA_CHECK_INDEX(self.dim() > 0, "unbind: Dimension specified as ", dim, " but tensor has no dimensions");
+  LAMINA_CHECK_INDEX(self.dim() > 0, "unbind: Dimension specified as ", dim,
+                     " but tensor has no dimensions");
   const int64_t d = wrap_dim(dim, self.dim(), "unbind");
   std::vector<Tensor> out;
   for (int64_t i = 0; i < self.sizes()[d]; ++i) out.push_back(ops::select(self, d, i));
@@ -98,15 +114,18 @@ std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
 
 Tensor movedim(const Tensor& self, IntList source, IntList destination) {
   LAMINA_CHECK(source.size() == destination.size(),
-               "movedim: Invalid source or destination dims: source (", source, " dims) should contain the same number of dims "
-               "as destination (", destination, " dims)");
+               "movedim: Invalid source or destination dims: source (", source,
+               " dims) should contain the same number of dims "
+               "as destination (",
+               destination, " dims)");
   const int64_t n = self.dim();
   Sizes order(static_cast<size_t>(n), -1);
   uint64_t taken_source = 0, taken_destination = 0;
   for (size_t i = 0; i < source.size(); ++i) {
     const int64_t s = wrap_dim(source[i], n, "movedim"), d = wrap_dim(destination[i], n, "movedim");
     LAMINA_CHECK(!(taken_source >> s & 1), "movedim: repeated dim in `source` (", source, ")");
-    LAMINA_CHECK(!(taken_destination >> d & 1), "movedim: repeated dim in `destination` (", destination, ")");
+    LAMINA_CHECK(!(taken_destination >> d & 1), "movedim: repeated dim in `destination` (",
+                 destination, ")");
     taken_source |= uint64_t{1} << s;
     taken_destination |= uint64_t{1} << d;
     if (n > 0) order[d] = s;
@@ -130,12 +149,17 @@ Tensor reshape(const Tensor& self, IntList shape) {
     return ops::_reshape_alias(self, sizes, *strides);
   return ops::view(ops::clone(self, MemoryFormat::Contiguous), sizes);
 }
-Tensor reshape_as(const Tensor& self, const Tensor& other) { return ops::reshape(self, other.sizes()); }
+Tensor reshape_as(const Tensor& self, const Tensor& other) {
+  return ops::reshape(self, other.sizes());
+}
 Tensor view_as(const Tensor& self, const Tensor& other) { return ops::view(self, other.sizes()); }
-Tensor expand_as(const Tensor& self, const Tensor& other) { return ops::expand(self, other.sizes()); }
+Tensor expand_as(const Tensor& self, const Tensor& other) {
+  return ops::expand(self, other.sizes());
+}
 
 Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
-  const int64_t s = wrap_dim(start_dim, self.dim(), "flatten"), e = wrap_dim(end_dim, self.dim(), "flatten");
+  const int64_t s = wrap_dim(start_dim, self.dim(), "flatten"),
+                e = wrap_dim(end_dim, self.dim(), "flatten");
   LAMINA_CHECK(s <= e, "flatten: flatten() has invalid args: start_dim cannot come after end_dim");
   if (self.dim() == 0) return ops::reshape(self, {1});
   if (s == e) return self;
@@ -155,8 +179,9 @@ Tensor unflatten(const Tensor& self, int64_t dim, IntList sizes) {
   try {
     inner = infer_size(sizes, self.sizes()[d], "unflatten");
   } catch (const Error&) {
-    raise(ErrorKind::Runtime, str("unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", d, " (",
-                                  self.sizes()[d], ") in the input tensor"));
+    raise(ErrorKind::Runtime,
+          str("unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", d,
+              " (", self.sizes()[d], ") in the input tensor"));
   }
   Sizes all;
   for (int64_t i = 0; i < d; ++i) all.push_back(self.sizes()[i]);
@@ -175,7 +200,8 @@ std::vector<Tensor> broadcast_tensors(TensorList tensors) {
 }
 Tensor atleast_1d(const Tensor& self) { return self.dim() == 0 ? ops::reshape(self, {1}) : self; }
 
-// ---- complex --------------------------------------------------------------------------------------------------------
+// ---- complex
+// --------------------------------------------------------------------------------------------------------
 
 Tensor conj(const Tensor& self) { return self.is_complex() ? ops::_conj(self) : self; }
 
@@ -185,7 +211,8 @@ Tensor real(const Tensor& self) {
   return ops::select(ops::view_as_real(plain), -1, 0);
 }
 Tensor imag(const Tensor& self) {
-  LAMINA_CHECK(self.is_complex(), "imag: imag is not implemented for tensors with non-complex dtypes; got ", self);
+  LAMINA_CHECK(self.is_complex(),
+               "imag: imag is not implemented for tensors with non-complex dtypes; got ", self);
   if (self.keys().has(DispatchKey::Conjugate))
     return ops::_neg_view(ops::select(ops::view_as_real(ops::_conj(self)), -1, 1));
   return ops::select(ops::view_as_real(self), -1, 1);

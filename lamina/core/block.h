@@ -1,4 +1,5 @@
-// Memory for small headers. core/ names these two functions; memory/ defines them (a thread-local free list).
+// Memory for small headers. core/ names these two functions; memory/ defines them (a thread-local
+// free list).
 #pragma once
 
 #include <cstddef>

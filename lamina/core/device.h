@@ -24,11 +24,23 @@ struct Device {
 inline constexpr Device kCpu{DeviceType::CPU, -1};
 inline constexpr Device kMeta{DeviceType::Meta, -1};
 
-std::string to_string(Device device);              // "cuda:1"
-Device parse_device(std::string_view text);        // raises Runtime where the text names no device
+std::string to_string(Device device);        // "cuda:1"
+Device parse_device(std::string_view text);  // raises Runtime where the text names no device
 void append(std::string& out, Device device);
 
-enum class Layout : int8_t { Strided = 0, SparseCoo = 1, SparseCsr = 2, SparseCsc = 3, SparseBsr = 4, SparseBsc = 5 };
-enum class MemoryFormat : int8_t { Contiguous = 0, Preserve = 1, ChannelsLast = 2, ChannelsLast3d = 3 };
+enum class Layout : int8_t {
+  Strided = 0,
+  SparseCoo = 1,
+  SparseCsr = 2,
+  SparseCsc = 3,
+  SparseBsr = 4,
+  SparseBsc = 5
+};
+enum class MemoryFormat : int8_t {
+  Contiguous = 0,
+  Preserve = 1,
+  ChannelsLast = 2,
+  ChannelsLast3d = 3
+};
 
 }  // namespace lamina

@@ -5,7 +5,8 @@
 namespace lamina {
 
 void raise_dim_overflow(const char* what, int64_t a, int64_t b) {
-  raise(ErrorKind::Runtime, str("size: the ", what, " of two sizes overflows 64 bits; got ", a, " and ", b));
+  raise(ErrorKind::Runtime,
+        str("size: the ", what, " of two sizes overflows 64 bits; got ", a, " and ", b));
 }
 
 Dim numel_of(IntList sizes) {
@@ -20,8 +21,9 @@ Dim numel_of(IntList sizes) {
 
 int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
   const int64_t range = ndim == 0 ? 1 : ndim;
-  LAMINA_CHECK_INDEX(dim >= -range && dim < range, op, ": Dimension out of range (expected to be in range of [",
-                     -range, ", ", range - 1, "], but got ", dim, ")");
+  LAMINA_CHECK_INDEX(dim >= -range && dim < range, op,
+                     ": Dimension out of range (expected to be in range of [", -range, ", ",
+                     range - 1, "], but got ", dim, ")");
   return dim < 0 ? dim + range : dim;
 }
 

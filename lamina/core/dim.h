@@ -1,5 +1,5 @@
-// One size in a shape rule: today an int64_t whose arithmetic raises on overflow instead of wrapping;
-// shape rules are written against this name so that a size may become symbolic.
+// One size in a shape rule: today an int64_t whose arithmetic raises on overflow instead of
+// wrapping; shape rules are written against this name so that a size may become symbolic.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@ namespace lamina {
 
 std::string_view name(DispatchKey key) {
   switch (key) {
-#define X(k)            \
+#define X(k)           \
   case DispatchKey::k: \
     return #k;
     LAMINA_DISPATCH_KEYS(X)

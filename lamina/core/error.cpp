@@ -36,8 +36,8 @@ void raise(ErrorKind kind, std::string message) { throw Error(kind, std::move(me
 
 void raise_internal(const char* file, int line, const char* condition, std::string message) {
   throw Error(ErrorKind::Internal,
-              str("internal fault: ", condition, " does not hold at ", file, ":", line, "; ", message,
-                  "; this is a bug of Lamina, please report it"));
+              str("internal fault: ", condition, " does not hold at ", file, ":", line, "; ",
+                  message, "; this is a bug of Lamina, please report it"));
 }
 
 }  // namespace lamina

@@ -1,5 +1,5 @@
-// Exceptions and checks. Two families: LAMINA_CHECK* for the caller's faults (typed, named operator, what was
-// seen, what is accepted) and LAMINA_INTERNAL_CHECK for our own.
+// Exceptions and checks. Two families: LAMINA_CHECK* for the caller's faults (typed, named
+// operator, what was seen, what is accepted) and LAMINA_INTERNAL_CHECK for our own.
 #pragma once
 
 #include <concepts>
@@ -70,19 +70,23 @@ std::string str(const Args&... args) {
 }  // namespace lamina
 
 // The message is built only when the check fails.
-#define LAMINA_CHECK_KIND(kind, cond, ...)                                              \
-  do {                                                                                  \
-    if (!(cond)) [[unlikely]]                                                           \
-      [&]() __attribute__((noinline, cold)) { ::lamina::raise(kind, ::lamina::str(__VA_ARGS__)); }(); \
+#define LAMINA_CHECK_KIND(kind, cond, ...)                 \
+  do {                                                     \
+    if (!(cond)) [[unlikely]]                              \
+      [&]() __attribute__((noinline, cold)) {              \
+        ::lamina::raise(kind, ::lamina::str(__VA_ARGS__)); \
+      }();                                                 \
   } while (0)
 #define LAMINA_CHECK(cond, ...) LAMINA_CHECK_KIND(::lamina::ErrorKind::Runtime, cond, __VA_ARGS__)
-#define LAMINA_CHECK_INDEX(cond, ...) LAMINA_CHECK_KIND(::lamina::ErrorKind::Index, cond, __VA_ARGS__)
+#define LAMINA_CHECK_INDEX(cond, ...) \
+  LAMINA_CHECK_KIND(::lamina::ErrorKind::Index, cond, __VA_ARGS__)
 #define LAMINA_CHECK_TYPE(cond, ...) LAMINA_CHECK_KIND(::lamina::ErrorKind::Type, cond, __VA_ARGS__)
-#define LAMINA_CHECK_VALUE(cond, ...) LAMINA_CHECK_KIND(::lamina::ErrorKind::Value, cond, __VA_ARGS__)
+#define LAMINA_CHECK_VALUE(cond, ...) \
+  LAMINA_CHECK_KIND(::lamina::ErrorKind::Value, cond, __VA_ARGS__)
 #define LAMINA_CHECK_IMPLEMENTED(cond, ...) \
   LAMINA_CHECK_KIND(::lamina::ErrorKind::NotImplemented, cond, __VA_ARGS__)
-#define LAMINA_INTERNAL_CHECK(cond, ...)                                                \
-  do {                                                                                  \
-    if (!(cond)) [[unlikely]]                                                           \
-      ::lamina::raise_internal(__FILE__, __LINE__, #cond, ::lamina::str(__VA_ARGS__));  \
+#define LAMINA_INTERNAL_CHECK(cond, ...)                                               \
+  do {                                                                                 \
+    if (!(cond)) [[unlikely]]                                                          \
+      ::lamina::raise_internal(__FILE__, __LINE__, #cond, ::lamina::str(__VA_ARGS__)); \
   } while (0)

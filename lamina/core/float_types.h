@@ -1,5 +1,5 @@
-// Floating types that C++20 lacks, conversions between element types, and the mapping between C++ types and ScalarType.
-// Conversions are branch-free so that loops over them vectorize.
+// Floating types that C++20 lacks, conversions between element types, and the mapping between C++
+// types and ScalarType. Conversions are branch-free so that loops over them vectorize.
 #pragma once
 
 #include <bit>
@@ -15,8 +15,9 @@ namespace lamina {
 
 namespace detail {
 
-// Rounds a float to nearest even in a format of `kMantissa` stored mantissa bits and exponent bias `kBias`. Yields the
-// magnitude's bits with the exponent still unbounded above: the caller deals with overflow, infinity and NaN.
+// Rounds a float to nearest even in a format of `kMantissa` stored mantissa bits and exponent bias
+// `kBias`. Yields the magnitude's bits with the exponent still unbounded above: the caller deals
+// with overflow, infinity and NaN.
 template <int kMantissa, int kBias>
 constexpr uint32_t round_magnitude(uint32_t magnitude) {
   constexpr int kShift = 23 - kMantissa;
@@ -27,11 +28,13 @@ constexpr uint32_t round_magnitude(uint32_t magnitude) {
   const uint32_t normal =
       (magnitude - kRebias + ((1u << (kShift - 1)) - 1) + ((magnitude >> kShift) & 1)) >> kShift;
   const uint32_t subnormal =
-      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + std::bit_cast<float>(kMagic)) - kMagic;
+      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + std::bit_cast<float>(kMagic)) -
+      kMagic;
   return magnitude < kMinNormal ? subnormal : normal;
 }
 
-// The float of a magnitude whose format has `kMantissa` stored bits and bias `kBias`; no infinity, no NaN.
+// The float of a magnitude whose format has `kMantissa` stored bits and bias `kBias`; no infinity,
+// no NaN.
 template <int kMantissa, int kBias>
 constexpr uint32_t widen_magnitude(uint32_t magnitude) {
   constexpr int kShift = 23 - kMantissa;
@@ -48,9 +51,11 @@ constexpr uint32_t widen_magnitude(uint32_t magnitude) {
 constexpr uint16_t float_to_half_bits(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = bits & 0x7fffffffu;
-  const uint32_t special = magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : 0x7c00u;
+  const uint32_t special =
+      magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : 0x7c00u;
   const uint32_t finite = detail::round_magnitude<10, 15>(magnitude < 0x47800000u ? magnitude : 0);
-  return static_cast<uint16_t>(((bits >> 16) & 0x8000u) | (magnitude < 0x47800000u ? finite : special));
+  return static_cast<uint16_t>(((bits >> 16) & 0x8000u) |
+                               (magnitude < 0x47800000u ? finite : special));
 }
 constexpr float half_bits_to_float(uint16_t half) {
   const uint32_t magnitude = half & 0x7fffu;
@@ -77,12 +82,15 @@ constexpr uint8_t float_to_e5m2_bits(float value) {
   const uint32_t magnitude = bits & 0x7fffffffu;
   const uint32_t special = magnitude > 0x7f800000u ? 0x7fu : 0x7cu;
   const uint32_t finite = detail::round_magnitude<2, 15>(magnitude < 0x47800000u ? magnitude : 0);
-  return static_cast<uint8_t>(((bits >> 24) & 0x80u) | (magnitude < 0x47800000u ? finite : special));
+  return static_cast<uint8_t>(((bits >> 24) & 0x80u) |
+                              (magnitude < 0x47800000u ? finite : special));
 }
-constexpr float e5m2_bits_to_float(uint8_t b) { return half_bits_to_float(uint16_t(uint32_t(b) << 8)); }
+constexpr float e5m2_bits_to_float(uint8_t b) {
+  return half_bits_to_float(uint16_t(uint32_t(b) << 8));
+}
 
-// float8_e4m3fn: no infinities; one NaN a sign. Too large magnitudes, infinity included, become the largest, 448,
-// as in the peer.
+// float8_e4m3fn: no infinities; one NaN a sign. Too large magnitudes, infinity included, become the
+// largest, 448, as in the peer.
 constexpr uint8_t float_to_e4m3fn_bits(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = bits & 0x7fffffffu;
@@ -94,21 +102,22 @@ constexpr uint8_t float_to_e4m3fn_bits(float value) {
 constexpr float e4m3fn_bits_to_float(uint8_t b) {
   const uint32_t magnitude = b & 0x7fu;
   const uint32_t finite = detail::widen_magnitude<3, 7>(magnitude);
-  return std::bit_cast<float>((uint32_t(b & 0x80u) << 24) | (magnitude == 0x7fu ? 0x7fc00000u : finite));
+  return std::bit_cast<float>((uint32_t(b & 0x80u) << 24) |
+                              (magnitude == 0x7fu ? 0x7fc00000u : finite));
 }
 
 // Storage types: bits, and conversions from and to float.
-#define LAMINA_FLOAT_TYPE(Type, Bits, from_float, to_float)                                      \
-  struct Type {                                                                                  \
-    Bits bits = 0;                                                                               \
-    constexpr Type() = default;                                                                  \
-    constexpr explicit Type(float v) : bits(from_float(v)) {}                                    \
-    static constexpr Type from_bits(Bits b) {                                                    \
-      Type t;                                                                                    \
-      t.bits = b;                                                                                \
-      return t;                                                                                  \
-    }                                                                                            \
-    constexpr operator float() const { return to_float(bits); } /* NOLINT: exact */              \
+#define LAMINA_FLOAT_TYPE(Type, Bits, from_float, to_float)                         \
+  struct Type {                                                                     \
+    Bits bits = 0;                                                                  \
+    constexpr Type() = default;                                                     \
+    constexpr explicit Type(float v) : bits(from_float(v)) {}                       \
+    static constexpr Type from_bits(Bits b) {                                       \
+      Type t;                                                                       \
+      t.bits = b;                                                                   \
+      return t;                                                                     \
+    }                                                                               \
+    constexpr operator float() const { return to_float(bits); } /* NOLINT: exact */ \
   };
 LAMINA_FLOAT_TYPE(Half, uint16_t, float_to_half_bits, half_bits_to_float)
 LAMINA_FLOAT_TYPE(BFloat16, uint16_t, float_to_bfloat16_bits, bfloat16_bits_to_float)
@@ -116,25 +125,26 @@ LAMINA_FLOAT_TYPE(Float8E5M2, uint8_t, float_to_e5m2_bits, e5m2_bits_to_float)
 LAMINA_FLOAT_TYPE(Float8E4M3FN, uint8_t, float_to_e4m3fn_bits, e4m3fn_bits_to_float)
 #undef LAMINA_FLOAT_TYPE
 
-// ---- C++ types and ScalarType -----------------------------------------------------------------------------------
-// X(C++ type, ScalarType) for every element type.
-#define LAMINA_FOR_ALL_TYPES(X)                                                                  \
-  X(bool, Bool)                                                                                  \
-  X(uint8_t, UInt8)                                                                              \
-  X(uint16_t, UInt16)                                                                            \
-  X(uint32_t, UInt32)                                                                            \
-  X(uint64_t, UInt64)                                                                            \
-  X(int8_t, Int8)                                                                                \
-  X(int16_t, Int16)                                                                              \
-  X(int32_t, Int32)                                                                              \
-  X(int64_t, Int64)                                                                              \
-  X(float, Float32)                                                                              \
-  X(double, Float64)                                                                             \
-  X(std::complex<float>, Complex64)                                                              \
-  X(std::complex<double>, Complex128)                                                            \
-  X(::lamina::Half, Float16)                                                                     \
-  X(::lamina::BFloat16, BFloat16)                                                                \
-  X(::lamina::Float8E5M2, Float8E5M2)                                                            \
+// ---- C++ types and ScalarType
+// ----------------------------------------------------------------------------------- X(C++ type,
+// ScalarType) for every element type.
+#define LAMINA_FOR_ALL_TYPES(X)       \
+  X(bool, Bool)                       \
+  X(uint8_t, UInt8)                   \
+  X(uint16_t, UInt16)                 \
+  X(uint32_t, UInt32)                 \
+  X(uint64_t, UInt64)                 \
+  X(int8_t, Int8)                     \
+  X(int16_t, Int16)                   \
+  X(int32_t, Int32)                   \
+  X(int64_t, Int64)                   \
+  X(float, Float32)                   \
+  X(double, Float64)                  \
+  X(std::complex<float>, Complex64)   \
+  X(std::complex<double>, Complex128) \
+  X(::lamina::Half, Float16)          \
+  X(::lamina::BFloat16, BFloat16)     \
+  X(::lamina::Float8E5M2, Float8E5M2) \
   X(::lamina::Float8E4M3FN, Float8E4M3FN)
 
 namespace detail {
@@ -142,14 +152,14 @@ template <class T>
 struct ScalarTypeOf;
 template <ScalarType S>
 struct CppTypeOf;
-#define LAMINA_X(T, S)                                        \
-  template <>                                                 \
-  struct ScalarTypeOf<T> {                                    \
-    static constexpr ScalarType value = ScalarType::S;        \
-  };                                                          \
-  template <>                                                 \
-  struct CppTypeOf<ScalarType::S> {                           \
-    using type = T;                                           \
+#define LAMINA_X(T, S)                                 \
+  template <>                                          \
+  struct ScalarTypeOf<T> {                             \
+    static constexpr ScalarType value = ScalarType::S; \
+  };                                                   \
+  template <>                                          \
+  struct CppTypeOf<ScalarType::S> {                    \
+    using type = T;                                    \
   };
 LAMINA_FOR_ALL_TYPES(LAMINA_X)
 #undef LAMINA_X
@@ -178,7 +188,8 @@ constexpr decltype(auto) visit(ScalarType t, F&& f) {
   __builtin_unreachable();
 }
 
-// ---- conversion of one element ----------------------------------------------------------------------------------
+// ---- conversion of one element
+// ----------------------------------------------------------------------------------
 template <class T>
 inline constexpr bool is_complex_type = false;
 template <class T>
@@ -188,16 +199,18 @@ inline constexpr bool is_small_float_type =
     std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float8E5M2> ||
     std::is_same_v<T, Float8E4M3FN>;
 
-// Truncation toward zero. Out of range, infinity and NaN are defined as on x86, where the peer's results come from:
-// int64 and int32 give their minimum; types of 8 and 16 bits take the low bits of the int32 result, uint32 those of the
-// int64 result; uint64 is right below 2^64, 0 above, 2^63 for NaN and below -2^63.
+// Truncation toward zero. Out of range, infinity and NaN are defined as on x86, where the peer's
+// results come from: int64 and int32 give their minimum; types of 8 and 16 bits take the low bits
+// of the int32 result, uint32 those of the int64 result; uint64 is right below 2^64, 0 above, 2^63
+// for NaN and below -2^63.
 template <class I, class F>
 constexpr I float_to_int(F v) {
   static_assert(std::is_floating_point_v<F>);
   if constexpr (std::is_same_v<I, uint64_t>) {
     constexpr F kTop = static_cast<F>(9223372036854775808.0);
     const bool high = v >= kTop;
-    return static_cast<uint64_t>(float_to_int<int64_t>(high ? v - kTop : v)) ^ (uint64_t(high) << 63);
+    return static_cast<uint64_t>(float_to_int<int64_t>(high ? v - kTop : v)) ^
+           (uint64_t(high) << 63);
   } else if constexpr (std::is_same_v<I, uint32_t>) {
     return static_cast<uint32_t>(float_to_int<int64_t>(v));
   } else if constexpr (sizeof(I) < 4) {

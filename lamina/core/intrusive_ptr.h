@@ -1,4 +1,5 @@
-// Reference counting inside the object. T gives `retain() const noexcept` and `release() const noexcept`.
+// Reference counting inside the object. T gives `retain() const noexcept` and `release() const
+// noexcept`.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,8 @@ class RefCounted {
     if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
   }
   uint32_t use_count() const noexcept { return count_.load(std::memory_order_acquire); }
-  // Takes a reference unless the object is already dying. For weak slots guarded by a lock of their own.
+  // Takes a reference unless the object is already dying. For weak slots guarded by a lock of their
+  // own.
   bool try_retain() const noexcept {
     uint32_t n = count_.load(std::memory_order_relaxed);
     while (n != 0)

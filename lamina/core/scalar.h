@@ -57,7 +57,8 @@ class Scalar {
   constexpr bool to_bool() const {
     return is_floating() || is_complex() ? (re_ != 0 || (is_complex() && im_ != 0)) : int_ != 0;
   }
-  // The 64 bits of an integer (two's complement for UInt); floats are truncated, saturating; NaN is 0.
+  // The 64 bits of an integer (two's complement for UInt); floats are truncated, saturating; NaN is
+  // 0.
   constexpr int64_t to_int() const {
     if (kind_ == Kind::Float || kind_ == Kind::Complex) {
       if (!(re_ == re_)) return 0;

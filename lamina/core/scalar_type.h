@@ -74,10 +74,10 @@ inline constexpr ScalarTypeInfo kScalarTypes[kNumScalarTypeSlots] = {
 }  // namespace detail
 
 inline constexpr ScalarType kAllScalarTypes[] = {
-    ScalarType::Bool,      ScalarType::UInt8,      ScalarType::UInt16,       ScalarType::UInt32,
-    ScalarType::UInt64,    ScalarType::Int8,       ScalarType::Int16,        ScalarType::Int32,
-    ScalarType::Int64,     ScalarType::Float16,    ScalarType::BFloat16,     ScalarType::Float32,
-    ScalarType::Float64,   ScalarType::Complex64,  ScalarType::Complex128,   ScalarType::Float8E5M2,
+    ScalarType::Bool,        ScalarType::UInt8,     ScalarType::UInt16,     ScalarType::UInt32,
+    ScalarType::UInt64,      ScalarType::Int8,      ScalarType::Int16,      ScalarType::Int32,
+    ScalarType::Int64,       ScalarType::Float16,   ScalarType::BFloat16,   ScalarType::Float32,
+    ScalarType::Float64,     ScalarType::Complex64, ScalarType::Complex128, ScalarType::Float8E5M2,
     ScalarType::Float8E4M3FN};
 
 constexpr size_t item_size(ScalarType t) { return detail::kScalarTypes[index_of(t)].size; }

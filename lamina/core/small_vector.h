@@ -1,4 +1,5 @@
-// A vector of trivially copyable items that stays inside the object up to N of them, and a view of a list.
+// A vector of trivially copyable items that stays inside the object up to N of them, and a view of
+// a list.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +24,8 @@ class SmallVector {
   SmallVector(std::initializer_list<T> v) { assign(v.begin(), v.size()); }
   explicit SmallVector(std::span<const T> v) { assign(v.data(), v.size()); }
   SmallVector(const SmallVector& o) { assign(o.data(), o.size()); }
-  SmallVector(SmallVector&& o) noexcept : size_(o.size_), capacity_(o.capacity_), heap_(std::move(o.heap_)) {
+  SmallVector(SmallVector&& o) noexcept
+      : size_(o.size_), capacity_(o.capacity_), heap_(std::move(o.heap_)) {
     if (!heap_) std::copy_n(o.inline_, size_, inline_);
     o.size_ = 0;
     o.capacity_ = N;

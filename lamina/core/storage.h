@@ -13,14 +13,16 @@ class Storage {
  public:
   using Deleter = void (*)(void* data, size_t nbytes, void* context) noexcept;
 
-  // Memory that somebody else made; `deleter` (may be null) gives it back when the last view is gone.
+  // Memory that somebody else made; `deleter` (may be null) gives it back when the last view is
+  // gone.
   static IntrusivePtr<Storage> make(void* data, size_t nbytes, Device device, Deleter deleter,
                                     void* context = nullptr);
 
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
   void release() const noexcept {
     // A storage nobody shares needs no atomic read-modify-write to die.
-    if (count_.load(std::memory_order_acquire) == 1 || count_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    if (count_.load(std::memory_order_acquire) == 1 ||
+        count_.fetch_sub(1, std::memory_order_acq_rel) == 1)
       const_cast<Storage*>(this)->destroy();
   }
   uint32_t use_count() const { return count_.load(std::memory_order_acquire); }

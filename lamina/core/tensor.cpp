@@ -26,7 +26,8 @@ SmallVector<int, 8> by_stride(IntList sizes, IntList strides) {
 }  // namespace
 
 bool Tensor::is_contiguous(MemoryFormat format) const {
-  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return is_contiguous();
+  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve)
+    return is_contiguous();
   const int64_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
   if (dim() != rank) return false;
   const Sizes want = strides_for(sizes(), format);
@@ -57,9 +58,11 @@ Sizes contiguous_strides(IntList sizes) {
 }
 
 Sizes strides_for(IntList sizes, MemoryFormat format) {
-  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return contiguous_strides(sizes);
+  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve)
+    return contiguous_strides(sizes);
   const size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
-  LAMINA_CHECK(sizes.size() == rank, "memory_format: ", rank == 4 ? "channels_last" : "channels_last_3d",
+  LAMINA_CHECK(sizes.size() == rank,
+               "memory_format: ", rank == 4 ? "channels_last" : "channels_last_3d",
                " needs a tensor of ", rank, " dimensions; got sizes ", sizes);
   // Channels vary fastest, then the spatial dimensions from the last to the first, then the batch.
   Sizes strides(rank);
@@ -79,7 +82,8 @@ Overlap internal_overlap(const Tensor& t) {
   const auto order = by_stride(t.sizes(), t.strides());
   for (const int d : order)
     if (t.strides()[d] == 0) return Overlap::Yes;
-  // Sorted from the innermost: if each stride exceeds the reach of all inner dimensions, addresses are distinct.
+  // Sorted from the innermost: if each stride exceeds the reach of all inner dimensions, addresses
+  // are distinct.
   int64_t reach = 0;
   for (size_t i = order.size(); i-- > 0;) {
     const int64_t step = std::abs(t.strides()[order[i]]);
@@ -90,8 +94,8 @@ Overlap internal_overlap(const Tensor& t) {
 }
 
 bool same_window(const Tensor& a, const Tensor& b) {
-  return a.storage() == b.storage() && a.storage_offset() == b.storage_offset() && a.dtype() == b.dtype() &&
-         a.sizes() == b.sizes() && a.strides() == b.strides();
+  return a.storage() == b.storage() && a.storage_offset() == b.storage_offset() &&
+         a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.strides() == b.strides();
 }
 
 namespace {
@@ -109,13 +113,16 @@ std::array<const char*, 2> byte_range(const Tensor& t) {
 }  // namespace
 
 bool may_share_bytes(const Tensor& a, const Tensor& b) {
-  if (a.storage() != b.storage() || a.storage() == nullptr || a.numel() == 0 || b.numel() == 0 || !a.data()) return false;
+  if (a.storage() != b.storage() || a.storage() == nullptr || a.numel() == 0 || b.numel() == 0 ||
+      !a.data())
+    return false;
   const auto ra = byte_range(a), rb = byte_range(b);
   if (ra[1] < rb[0] || rb[1] < ra[0]) return false;
-  // Two windows with the same item size and strides on one grid, but different phase, never meet (real and imag).
+  // Two windows with the same item size and strides on one grid, but different phase, never meet
+  // (real and imag).
   const auto item = static_cast<int64_t>(item_size(a.dtype()));
-  if (item == static_cast<int64_t>(item_size(b.dtype())) && a.sizes() == b.sizes() && a.strides() == b.strides() &&
-      a.dim() > 0) {
+  if (item == static_cast<int64_t>(item_size(b.dtype())) && a.sizes() == b.sizes() &&
+      a.strides() == b.strides() && a.dim() > 0) {
     int64_t gcd = 0;
     for (int64_t i = 0; i < a.dim(); ++i)
       if (a.sizes()[i] > 1) {

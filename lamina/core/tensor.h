@@ -1,4 +1,5 @@
-// The tensor handle: one counted pointer. It has no operators; those are free functions in lamina/ops/.
+// The tensor handle: one counted pointer. It has no operators; those are free functions in
+// lamina/ops/.
 #pragma once
 
 #include <utility>
@@ -46,7 +47,9 @@ class Tensor {
   int64_t storage_offset() const { return impl_->offset(); }
   // Negative dimensions count from the end; raises Index.
   int64_t size(int64_t dim) const { return impl_->sizes()[wrap_dim(dim, impl_->ndim(), "size")]; }
-  int64_t stride(int64_t dim) const { return impl_->strides()[wrap_dim(dim, impl_->ndim(), "stride")]; }
+  int64_t stride(int64_t dim) const {
+    return impl_->strides()[wrap_dim(dim, impl_->ndim(), "stride")];
+  }
   bool is_contiguous() const { return impl_->is_contiguous(); }
   bool is_contiguous(MemoryFormat format) const;
   // Every element has its own address, and the addresses leave no gap.
@@ -57,7 +60,8 @@ class Tensor {
   bool requires_grad() const { return impl_ && impl_->requires_grad(); }
   Storage* storage() const { return impl_->storage(); }
   void* data() const { return impl_->data(); }
-  // Raises Type where T is not the element type (only at debug sites; kernels dispatch on dtype first).
+  // Raises Type where T is not the element type (only at debug sites; kernels dispatch on dtype
+  // first).
   template <class T>
   T* data_as() const {
     return static_cast<T*>(impl_->data());
@@ -72,7 +76,8 @@ using TensorList = ListView<Tensor>;
 
 void append(std::string& out, const Tensor& t);  // float32[2, 3]
 
-// Whether two tensors can have bytes in common; `Maybe` where deciding would cost more than it is worth.
+// Whether two tensors can have bytes in common; `Maybe` where deciding would cost more than it is
+// worth.
 enum class Overlap : uint8_t { No, Yes, Maybe };
 Overlap internal_overlap(const Tensor& t);  // do two indices share an address?
 bool same_window(const Tensor& a, const Tensor& b);
@@ -80,6 +85,7 @@ bool may_share_bytes(const Tensor& a, const Tensor& b);
 
 // Row-major strides.
 Sizes contiguous_strides(IntList sizes);
-Sizes strides_for(IntList sizes, MemoryFormat format);  // raises Runtime where the rank does not fit
+Sizes strides_for(IntList sizes,
+                  MemoryFormat format);  // raises Runtime where the rank does not fit
 
 }  // namespace lamina

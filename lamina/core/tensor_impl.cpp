@@ -14,8 +14,9 @@ constexpr size_t align_up(size_t n) { return (n + 63) & ~size_t{63}; }
 
 void set_pyobject_releaser(PyObjectReleaser f) { pyobject_releaser = f; }
 
-// Header, storage and bytes of a small tensor in one allocation. The two headers die independently (a view may
-// outlive the tensor, and a tensor may be given another storage), so the block counts them.
+// Header, storage and bytes of a small tensor in one allocation. The two headers die independently
+// (a view may outlive the tensor, and a tensor may be given another storage), so the block counts
+// them.
 struct TensorBlock {
   TensorImpl impl;
   Storage storage;
@@ -29,7 +30,8 @@ struct TensorBlock {
   static const size_t kStorageOffset;
   static size_t bytes_offset() { return align_up(sizeof(TensorBlock)); }
   void drop() noexcept {
-    if (alive.load(std::memory_order_acquire) == 1 || alive.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    if (alive.load(std::memory_order_acquire) == 1 ||
+        alive.fetch_sub(1, std::memory_order_acq_rel) == 1)
       free_block(this, bytes_offset() + room);
   }
   TensorBlock(ScalarType dtype, Device device, void* data, size_t bytes, uint32_t room)
@@ -55,7 +57,8 @@ TensorImpl* TensorImpl::make_in_block(ScalarType dtype, Device device, size_t by
   return &(new (memory) TensorBlock(dtype, device, data, bytes, room))->impl;
 }
 
-TensorImpl* TensorImpl::make(ScalarType dtype, Device device, KeySet keys, IntrusivePtr<Storage> storage) {
+TensorImpl* TensorImpl::make(ScalarType dtype, Device device, KeySet keys,
+                             IntrusivePtr<Storage> storage) {
   void* memory = allocate_block(sizeof(TensorImpl));
   return new (memory) TensorImpl(dtype, device, keys, storage.leak());
 }
@@ -74,7 +77,8 @@ void TensorImpl::destroy() noexcept {
     free_block(this, sizeof(TensorImpl));
 }
 
-IntrusivePtr<Storage> Storage::make(void* data, size_t nbytes, Device device, Deleter deleter, void* context) {
+IntrusivePtr<Storage> Storage::make(void* data, size_t nbytes, Device device, Deleter deleter,
+                                    void* context) {
   void* memory = allocate_block(sizeof(Storage));
   return IntrusivePtr<Storage>::adopt(new (memory) Storage(data, nbytes, device, deleter, context));
 }
@@ -109,7 +113,8 @@ int64_t* TensorImpl::reserve_dims(int64_t ndim) {
 
 void TensorImpl::set_window(IntList sizes, IntList strides, int64_t offset) {
   // The lists may be this tensor's own.
-  const Sizes keep_sizes{std::span<const int64_t>(sizes)}, keep_strides{std::span<const int64_t>(strides)};
+  const Sizes keep_sizes{std::span<const int64_t>(sizes)},
+      keep_strides{std::span<const int64_t>(strides)};
   const int64_t n = static_cast<int64_t>(keep_sizes.size());
   int64_t* p = reserve_dims(n);
   int64_t numel = 1;

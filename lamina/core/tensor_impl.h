@@ -1,5 +1,5 @@
-// What a tensor is: a window (offset, sizes, signed strides) on a storage, with type, keys and two slots:
-// one for autograd, one for the Python object.
+// What a tensor is: a window (offset, sizes, signed strides) on a storage, with type, keys and two
+// slots: one for autograd, one for the Python object.
 #pragma once
 
 #include <atomic>
@@ -28,8 +28,9 @@ class VersionCounter : public RefCounted {
   std::atomic<uint32_t> value{0};
 };
 
-// Called when a tensor dies that owns its Python object. True: somebody in Python has found the object again (through
-// a weak reference) and the tensor lives on in it; the function has called revive().
+// Called when a tensor dies that owns its Python object. True: somebody in Python has found the
+// object again (through a weak reference) and the tensor lives on in it; the function has called
+// revive().
 using PyObjectReleaser = bool (*)(void* object) noexcept;
 void set_pyobject_releaser(PyObjectReleaser f);
 
@@ -39,7 +40,8 @@ class TensorImpl {
 
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
   void release() const noexcept {
-    if (count_.load(std::memory_order_acquire) == 1 || count_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    if (count_.load(std::memory_order_acquire) == 1 ||
+        count_.fetch_sub(1, std::memory_order_acq_rel) == 1)
       const_cast<TensorImpl*>(this)->destroy();
   }
   uint32_t use_count() const { return count_.load(std::memory_order_acquire); }
@@ -60,9 +62,9 @@ class TensorImpl {
   Storage* storage() const { return storage_; }
   // Address of the element at index 0...; null where there is no memory.
   void* data() const {
-    return storage_ && storage_->data()
-               ? static_cast<char*>(storage_->data()) + offset_ * static_cast<int64_t>(item_size(dtype_))
-               : nullptr;
+    return storage_ && storage_->data() ? static_cast<char*>(storage_->data()) +
+                                              offset_ * static_cast<int64_t>(item_size(dtype_))
+                                        : nullptr;
   }
   bool requires_grad() const {
     return autograd_ && (autograd_->has_grad_fn || autograd_->requires_grad);
@@ -81,7 +83,9 @@ class TensorImpl {
   void set_offset(int64_t offset) { offset_ = offset; }
 
   uint32_t version() const {
-    return counter_ ? counter_->value.load(std::memory_order_relaxed) : storage_ ? storage_->version() : 0;
+    return counter_   ? counter_->value.load(std::memory_order_relaxed)
+           : storage_ ? storage_->version()
+                      : 0;
   }
   void bump_version() {
     if (counter_)
@@ -100,8 +104,8 @@ class TensorImpl {
   bool is_view() const { return view_; }
   void set_view(bool v) { view_ = v; }
 
-  // The Python object of this tensor, if it has one. While `owns_pyobject`, the reference is ours: Python
-  // had dropped its last one while C++ still held the tensor.
+  // The Python object of this tensor, if it has one. While `owns_pyobject`, the reference is ours:
+  // Python had dropped its last one while C++ still held the tensor.
   void* pyobject() const { return pyobject_; }
   bool owns_pyobject() const { return owns_pyobject_; }
   void set_pyobject(void* object, bool owns) {
@@ -113,7 +117,8 @@ class TensorImpl {
   static constexpr size_t kMaxInBlock = 512;
   static TensorImpl* make_in_block(ScalarType dtype, Device device, size_t bytes);
   // A tensor on a storage (may be null: no memory).
-  static TensorImpl* make(ScalarType dtype, Device device, KeySet keys, IntrusivePtr<Storage> storage);
+  static TensorImpl* make(ScalarType dtype, Device device, KeySet keys,
+                          IntrusivePtr<Storage> storage);
 
  private:
   friend struct TensorBlock;

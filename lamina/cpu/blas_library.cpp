@@ -9,8 +9,8 @@ namespace lamina::cpu {
 
 namespace {
 
-// OpenBLAS starts one thread for each core it may use while it loads, and they spin. Loaded by a thread that is bound to
-// one core it starts none; work is spread over threads by us.
+// OpenBLAS starts one thread for each core it may use while it loads, and they spin. Loaded by a
+// thread that is bound to one core it starts none; work is spread over threads by us.
 class OneCore {
  public:
   OneCore() {
@@ -48,9 +48,12 @@ std::optional<BlasLibrary> load() {
   if (!library) return std::nullopt;
   BlasLibrary b;
   void (*set_num_threads)(int);
-  if (!find(library, "scipy_cblas_sgemm", b.sgemm) || !find(library, "scipy_cblas_dgemm", b.dgemm) ||
-      !find(library, "scipy_cblas_cgemm", b.cgemm) || !find(library, "scipy_cblas_zgemm", b.zgemm) ||
-      !find(library, "scipy_cblas_sgemv", b.sgemv) || !find(library, "scipy_cblas_dgemv", b.dgemv) ||
+  if (!find(library, "scipy_cblas_sgemm", b.sgemm) ||
+      !find(library, "scipy_cblas_dgemm", b.dgemm) ||
+      !find(library, "scipy_cblas_cgemm", b.cgemm) ||
+      !find(library, "scipy_cblas_zgemm", b.zgemm) ||
+      !find(library, "scipy_cblas_sgemv", b.sgemv) ||
+      !find(library, "scipy_cblas_dgemv", b.dgemv) ||
       !find(library, "scipy_openblas_get_config", b.config) ||
       !find(library, "scipy_openblas_get_corename", b.corename) ||
       !find(library, "scipy_openblas_set_num_threads", set_num_threads))

@@ -1,5 +1,5 @@
-// OpenBLAS, loaded at the first product that wants it: an import stays small, and a machine without it falls back to
-// our own kernels.
+// OpenBLAS, loaded at the first product that wants it: an import stays small, and a machine without
+// it falls back to our own kernels.
 #pragma once
 
 #include <cblas.h>

@@ -107,7 +107,8 @@ bool packed_accepts(const Gemm& g, const char** reason) {
   return false;
 }
 
-// On AVX2 the packed product beats this BLAS by about a tenth from here on (docs/decisions/0005-gemm.md).
+// On AVX2 the packed product beats this BLAS by about a tenth from here on
+// (docs/decisions/0005-gemm.md).
 constexpr int64_t kPackedEdge = 24, kPackedWork = 96 * 96 * 96;
 bool packed_first_accepts(const Gemm& g, const char** reason) {
   if (g.dtype != ScalarType::Float32 && g.dtype != ScalarType::Float64) {
@@ -118,7 +119,8 @@ bool packed_first_accepts(const Gemm& g, const char** reason) {
     *reason = "preferred to BLAS on machines with AVX2 and no AVX-512 only";
     return false;
   }
-  if (g.m < kPackedEdge || g.n < kPackedEdge || double(g.m) * double(g.n) * double(g.k) < kPackedWork) {
+  if (g.m < kPackedEdge || g.n < kPackedEdge ||
+      double(g.m) * double(g.n) * double(g.k) < kPackedWork) {
     *reason = "BLAS is faster on small matrices";
     return false;
   }
@@ -127,7 +129,8 @@ bool packed_first_accepts(const Gemm& g, const char** reason) {
 bool accepts_all(const Gemm&, const char**) { return true; }
 
 constexpr GemmCandidate kCandidates[] = {
-    {"direct", "tiny matrices, three loops in registers and first cache", direct_accepts, run_direct},
+    {"direct", "tiny matrices, three loops in registers and first cache", direct_accepts,
+     run_direct},
     {"gemv", "matrix times vector by BLAS", gemv_accepts, run_gemv},
     {"vector", "matrix times vector without packing", vector_product_accepts, run_vector_product},
     {"packed_first", "own packed kernel where it beats BLAS", packed_first_accepts, run_packed},
@@ -216,10 +219,11 @@ void bmm(const BatchedGemm& b) {
     g.c = static_cast<char*>(g.c) + i * b.c_batch_stride * item;
     gemm(g);
   };
-  // Large matrices are cut each; of small ones each thread takes some. The bits are the same either way.
+  // Large matrices are cut each; of small ones each thread takes some. The bits are the same either
+  // way.
   constexpr double kLarge = 1 << 23, kChunk = 1 << 19;
-  const double work = std::max(
-      1.0, double(b.gemm.m) * double(b.gemm.n) * double(std::max<int64_t>(b.gemm.k, 1)));
+  const double work =
+      std::max(1.0, double(b.gemm.m) * double(b.gemm.n) * double(std::max<int64_t>(b.gemm.k, 1)));
   if (work >= kLarge && b.batch < 16) {
     for (int64_t i = 0; i < b.batch; ++i) product(i);
     return;

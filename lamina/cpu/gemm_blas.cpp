@@ -1,5 +1,6 @@
-// OpenBLAS runs on one thread; C is cut by us, by sizes alone. Operands go to it as they lie where it can take them (one
-// unit stride, the other at least the length of a row), and as copies otherwise.
+// OpenBLAS runs on one thread; C is cut by us, by sizes alone. Operands go to it as they lie where
+// it can take them (one unit stride, the other at least the length of a row), and as copies
+// otherwise.
 #include "lamina/cpu/gemm_blas.h"
 
 #include <algorithm>
@@ -36,7 +37,8 @@ struct Layout {
   bool by_rows;
   int64_t leading;
 };
-std::optional<Layout> layout_of(int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride) {
+std::optional<Layout> layout_of(int64_t rows, int64_t cols, int64_t row_stride,
+                                int64_t col_stride) {
   // The stride of a dimension of size 1 does not matter.
   if (rows == 1) row_stride = std::max(row_stride, cols);
   if (cols == 1) col_stride = std::max(col_stride, rows);
@@ -46,8 +48,8 @@ std::optional<Layout> layout_of(int64_t rows, int64_t cols, int64_t row_stride, 
 }
 
 template <class T>
-void copy_matrix(T* out, const T* in, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride,
-                 int64_t out_row, int64_t out_col) {
+void copy_matrix(T* out, const T* in, int64_t rows, int64_t cols, int64_t row_stride,
+                 int64_t col_stride, int64_t out_row, int64_t out_col) {
   // Squares, so that neither side is walked across its lines for long.
   constexpr int64_t kSide = 32;
   const int64_t bands = (rows + kSide - 1) / kSide;
@@ -61,8 +63,8 @@ void copy_matrix(T* out, const T* in, int64_t rows, int64_t cols, int64_t row_st
   });
 }
 
-void copy_any(void* out, const void* in, size_t item, int64_t rows, int64_t cols, int64_t row_stride,
-              int64_t col_stride, int64_t out_row, int64_t out_col) {
+void copy_any(void* out, const void* in, size_t item, int64_t rows, int64_t cols,
+              int64_t row_stride, int64_t col_stride, int64_t out_row, int64_t out_col) {
   const auto run = [&](auto tag) {
     using T = decltype(tag);
     copy_matrix(static_cast<T*>(out), static_cast<const T*>(in), rows, cols, row_stride, col_stride,
@@ -83,27 +85,29 @@ struct Call {
   int lda, ldb, ldc;
 };
 
-void call_blas(const Call& call, const Gemm& g, int m, int n, const void* a, const void* b, void* c) {
+void call_blas(const Call& call, const Gemm& g, int m, int n, const void* a, const void* b,
+               void* c) {
   const int k = static_cast<int>(g.k);
   switch (g.dtype) {
     case ScalarType::Float32:
-      return blas_library()->sgemm(call.order, call.trans_a, call.trans_b, m, n, k,
-                               static_cast<float>(g.alpha.to_double()), static_cast<const float*>(a),
-                               call.lda, static_cast<const float*>(b), call.ldb,
-                               static_cast<float>(g.beta.to_double()), static_cast<float*>(c), call.ldc);
+      return blas_library()->sgemm(
+          call.order, call.trans_a, call.trans_b, m, n, k, static_cast<float>(g.alpha.to_double()),
+          static_cast<const float*>(a), call.lda, static_cast<const float*>(b), call.ldb,
+          static_cast<float>(g.beta.to_double()), static_cast<float*>(c), call.ldc);
     case ScalarType::Float64:
-      return blas_library()->dgemm(call.order, call.trans_a, call.trans_b, m, n, k, g.alpha.to_double(),
-                               static_cast<const double*>(a), call.lda, static_cast<const double*>(b),
-                               call.ldb, g.beta.to_double(), static_cast<double*>(c), call.ldc);
+      return blas_library()->dgemm(call.order, call.trans_a, call.trans_b, m, n, k,
+                                   g.alpha.to_double(), static_cast<const double*>(a), call.lda,
+                                   static_cast<const double*>(b), call.ldb, g.beta.to_double(),
+                                   static_cast<double*>(c), call.ldc);
     case ScalarType::Complex64: {
       const std::complex<float> alpha(g.alpha.to_complex()), beta(g.beta.to_complex());
-      return blas_library()->cgemm(call.order, call.trans_a, call.trans_b, m, n, k, &alpha, a, call.lda, b,
-                               call.ldb, &beta, c, call.ldc);
+      return blas_library()->cgemm(call.order, call.trans_a, call.trans_b, m, n, k, &alpha, a,
+                                   call.lda, b, call.ldb, &beta, c, call.ldc);
     }
     default: {
       const std::complex<double> alpha = g.alpha.to_complex(), beta = g.beta.to_complex();
-      return blas_library()->zgemm(call.order, call.trans_a, call.trans_b, m, n, k, &alpha, a, call.lda, b,
-                               call.ldb, &beta, c, call.ldc);
+      return blas_library()->zgemm(call.order, call.trans_a, call.trans_b, m, n, k, &alpha, a,
+                                   call.lda, b, call.ldb, &beta, c, call.ldc);
     }
   }
 }
@@ -190,13 +194,15 @@ void run_blas(const Gemm& whole) {
     }
   });
   if (c_copy)
-    copy_any(whole.c, c_copy->get(), item, g.m, g.n, g.n, 1, whole.c_row_stride, whole.c_col_stride);
+    copy_any(whole.c, c_copy->get(), item, g.m, g.n, g.n, 1, whole.c_row_stride,
+             whole.c_col_stride);
 }
 
 bool blas_accepts_gemv(const Gemv& g) {
   return (g.dtype == ScalarType::Float32 || g.dtype == ScalarType::Float64) && g.m <= INT_MAX &&
          g.n <= INT_MAX && g.x_stride > 0 && g.x_stride <= INT_MAX && g.y_stride > 0 &&
-         g.y_stride <= INT_MAX && blas_library() && layout_of(g.m, g.n, g.a_row_stride, g.a_col_stride).has_value();
+         g.y_stride <= INT_MAX && blas_library() &&
+         layout_of(g.m, g.n, g.a_row_stride, g.a_col_stride).has_value();
 }
 
 void run_blas_gemv(const Gemv& g) {
@@ -215,14 +221,14 @@ void run_blas_gemv(const Gemv& g) {
       for (int64_t i = 0; i < m; ++i) std::memset(at(y, i * g.y_stride, item), 0, item);
     if (g.dtype == ScalarType::Float32)
       blas_library()->sgemv(order, CblasNoTrans, m, n, static_cast<float>(g.alpha.to_double()),
-                        static_cast<const float*>(block), lda, static_cast<const float*>(g.x),
-                        static_cast<int>(g.x_stride), static_cast<float>(g.beta.to_double()),
-                        static_cast<float*>(y), static_cast<int>(g.y_stride));
+                            static_cast<const float*>(block), lda, static_cast<const float*>(g.x),
+                            static_cast<int>(g.x_stride), static_cast<float>(g.beta.to_double()),
+                            static_cast<float*>(y), static_cast<int>(g.y_stride));
     else
       blas_library()->dgemv(order, CblasNoTrans, m, n, g.alpha.to_double(),
-                        static_cast<const double*>(block), lda, static_cast<const double*>(g.x),
-                        static_cast<int>(g.x_stride), g.beta.to_double(), static_cast<double*>(y),
-                        static_cast<int>(g.y_stride));
+                            static_cast<const double*>(block), lda, static_cast<const double*>(g.x),
+                            static_cast<int>(g.x_stride), g.beta.to_double(),
+                            static_cast<double*>(y), static_cast<int>(g.y_stride));
   });
 }
 

@@ -12,12 +12,14 @@ namespace {
 
 // What is packed at once: at most 32 MiB of floats for each operand.
 constexpr int64_t kOuterM = 4032, kOuterN = 4096, kOuterK = 8 * kPackedKc;
-constexpr int64_t kBlockRows = 96;      // a block's piece of A fits the second cache
+constexpr int64_t kBlockRows = 96;       // a block's piece of A fits the second cache
 constexpr int64_t kBlockWork = 1 << 20;  // multiply-adds that are worth a chunk of a parallel loop
 constexpr int64_t kWantedBlocks = 16;
-constexpr int64_t kPackLanes = 252;  // packed in one chunk: a multiple of 6 and 12; rounded up for 16 and 32
+constexpr int64_t kPackLanes =
+    252;  // packed in one chunk: a multiple of 6 and 12; rounded up for 16 and 32
 constexpr int64_t kPackSerially = 32 * 1024;
-constexpr int64_t kFewRows = 2 * kBlockRows;  // up to here B is used too little to be packed as a whole
+constexpr int64_t kFewRows =
+    2 * kBlockRows;  // up to here B is used too little to be packed as a whole
 constexpr int64_t kLocalCols = 128;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -39,8 +41,14 @@ struct Side {
   void* panels;
 
   Side(const void* d, int64_t l, int64_t ls, int64_t ks, int w)
-      : data(d), lanes(l), lane_stride(ls), k_stride(ks), width(w), padded(round_up(l, w)),
-        group(round_up(kPackLanes, w)), panels(nullptr) {}
+      : data(d),
+        lanes(l),
+        lane_stride(ls),
+        k_stride(ks),
+        width(w),
+        padded(round_up(l, w)),
+        group(round_up(kPackLanes, w)),
+        panels(nullptr) {}
   int64_t groups() const { return ceil_div(lanes, group); }
   // Task t packs one group of lanes for one piece of k.
   void pack(const PackedKernels& kernels, ScalarType type, int64_t k, int64_t t) const {
@@ -58,14 +66,17 @@ struct Target {
   Scalar alpha, beta;
 };
 
-// Few rows, many columns: each chunk packs its columns of B piece by piece into memory that stays in its cache.
-void multiply_few_rows(const PackedKernels& kernels, const Gemm& g, const Target& target, void* a_panels) {
+// Few rows, many columns: each chunk packs its columns of B piece by piece into memory that stays
+// in its cache.
+void multiply_few_rows(const PackedKernels& kernels, const Gemm& g, const Target& target,
+                       void* a_panels) {
   Side a(g.a, g.m, g.a_row_stride, g.a_col_stride, kernels.mr);
   a.panels = a_panels;
   const int64_t a_tasks = a.groups() * ceil_div(g.k, kPackedKc);
-  queue::parallel_for(0, a_tasks, g.m * g.k <= kPackSerially ? a_tasks : 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) a.pack(kernels, g.dtype, g.k, t);
-  });
+  queue::parallel_for(0, a_tasks, g.m * g.k <= kPackSerially ? a_tasks : 1,
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t t = begin; t < end; ++t) a.pack(kernels, g.dtype, g.k, t);
+                      });
   queue::parallel_for(0, g.n, kLocalCols, [&](int64_t begin, int64_t end) {
     const Scratch scratch(static_cast<size_t>(kPackedKc * kLocalCols) * kernels.item);
     for (int64_t j = begin; j < end; j += kLocalCols) {
@@ -73,8 +84,9 @@ void multiply_few_rows(const PackedKernels& kernels, const Gemm& g, const Target
       for (int64_t k0 = 0; k0 < g.k; k0 += kPackedKc) {
         PackedBlock block;
         block.k = std::min(kPackedKc, g.k - k0);
-        kernels.pack(scratch.get(), at(g.b, k0 * g.b_row_stride + j * g.b_col_stride, item_size(g.dtype)),
-                     g.dtype, cols, block.k, g.b_col_stride, g.b_row_stride, kernels.nr);
+        kernels.pack(scratch.get(),
+                     at(g.b, k0 * g.b_row_stride + j * g.b_col_stride, item_size(g.dtype)), g.dtype,
+                     cols, block.k, g.b_col_stride, g.b_row_stride, kernels.nr);
         block.a = at(a.panels, k0 * a.padded, kernels.item);
         block.b = scratch.get();
         block.c = at(target.c, j, kernels.item);
@@ -91,7 +103,8 @@ void multiply_few_rows(const PackedKernels& kernels, const Gemm& g, const Target
 
 void multiply(const PackedKernels& kernels, const Gemm& g, const Target& target, void* a_panels,
               void* b_panels) {
-  if (g.m <= kFewRows && g.n >= 2 * kLocalCols) return multiply_few_rows(kernels, g, target, a_panels);
+  if (g.m <= kFewRows && g.n >= 2 * kLocalCols)
+    return multiply_few_rows(kernels, g, target, a_panels);
   Side a(g.a, g.m, g.a_row_stride, g.a_col_stride, kernels.mr);
   Side b(g.b, g.n, g.b_col_stride, g.b_row_stride, kernels.nr);
   a.panels = a_panels;
@@ -178,7 +191,8 @@ int packed_type(ScalarType type) {
 
 void run_packed(const Gemm& whole) {
   Gemm g = whole;
-  if (g.c_col_stride != 1 && g.c_row_stride == 1) {  // work on the transpose, whose rows are adjacent
+  if (g.c_col_stride != 1 &&
+      g.c_row_stride == 1) {  // work on the transpose, whose rows are adjacent
     std::swap(g.m, g.n);
     std::swap(g.a, g.b);
     std::swap(g.a_row_stride, g.b_col_stride);
@@ -204,16 +218,17 @@ void run_packed(const Gemm& whole) {
         part.k = std::min(k, g.k - p);
         part.a = at(g.a, i * g.a_row_stride + p * g.a_col_stride, item);
         part.b = at(g.b, p * g.b_row_stride + j * g.b_col_stride, item);
-        const Target target = direct ? Target{c, g.c_row_stride, g.alpha, p == 0 ? g.beta : Scalar(1)}
-                                     : Target{work.get(), n, 1, p == 0 ? Scalar(0) : Scalar(1)};
+        const Target target = direct
+                                  ? Target{c, g.c_row_stride, g.alpha, p == 0 ? g.beta : Scalar(1)}
+                                  : Target{work.get(), n, 1, p == 0 ? Scalar(0) : Scalar(1)};
         multiply(kernels, part, target, a.get(), b.get());
       }
       if (!direct) {
         const int64_t grain = std::max<int64_t>(1, 65536 / cols);
         queue::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
-          kernels.finish(at(c, begin * g.c_row_stride, item), g.dtype, g.c_row_stride, g.c_col_stride,
-                         at(work.get(), begin * n, kernels.item), n, end - begin, cols, g.alpha,
-                         g.beta);
+          kernels.finish(at(c, begin * g.c_row_stride, item), g.dtype, g.c_row_stride,
+                         g.c_col_stride, at(work.get(), begin * n, kernels.item), n, end - begin,
+                         cols, g.alpha, g.beta);
         });
       }
     }

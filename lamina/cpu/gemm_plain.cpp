@@ -1,4 +1,5 @@
-// The reference product (any type, any strides, three loops), the direct one for tiny matrices, and dot.
+// The reference product (any type, any strides, three loops), the direct one for tiny matrices, and
+// dot.
 #include "lamina/cpu/gemm_plain.h"
 
 #include <algorithm>
@@ -50,7 +51,8 @@ sum_t<T> value(T v, bool conjugate) {
 }
 template <class A>
 A multiply(A x, A y) {
-  if constexpr (is_complex_type<A>)  // the plain formula, without the library's repair of infinities
+  if constexpr (is_complex_type<A>)  // the plain formula, without the library's repair of
+                                     // infinities
     return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
   else
     return x * y;
@@ -92,7 +94,8 @@ void rows_of(const Gemm& g, int64_t begin, int64_t end) {
     }
 }
 
-// Tiny real matrices of the type that computes; the loop over columns is innermost, so that it vectorizes.
+// Tiny real matrices of the type that computes; the loop over columns is innermost, so that it
+// vectorizes.
 template <class T>
 void direct(const Gemm& g) {
   const auto* a = static_cast<const T*>(g.a);
@@ -129,7 +132,8 @@ void direct(const Gemm& g) {
   }
 }
 
-// --- dot: chunks of kDotChunk elements, kDotLanes running sums in each, sums combined in a tree ------------------------
+// --- dot: chunks of kDotChunk elements, kDotLanes running sums in each, sums combined in a tree
+// ------------------------
 constexpr int64_t kDotChunk = 8192, kDotLanes = 32;
 
 template <class A>
@@ -143,8 +147,8 @@ A tree_sum(A* parts, int64_t n) {
 }
 
 template <class T>
-sum_t<T> dot_chunk(int64_t n, const T* x, int64_t x_stride, const T* y, int64_t y_stride, bool conj_x,
-                   bool conj_y) {
+sum_t<T> dot_chunk(int64_t n, const T* x, int64_t x_stride, const T* y, int64_t y_stride,
+                   bool conj_x, bool conj_y) {
   using A = sum_t<T>;
   A lanes[kDotLanes] = {};
   int64_t i = 0;
@@ -155,12 +159,14 @@ sum_t<T> dot_chunk(int64_t n, const T* x, int64_t x_stride, const T* y, int64_t 
           lanes[l] += static_cast<A>(x[i + l]) * static_cast<A>(y[i + l]);
   }
   for (; i < n; ++i)
-    lanes[i % kDotLanes] += multiply(value(x[i * x_stride], conj_x), value(y[i * y_stride], conj_y));
+    lanes[i % kDotLanes] +=
+        multiply(value(x[i * x_stride], conj_x), value(y[i * y_stride], conj_y));
   return tree_sum(lanes, kDotLanes);
 }
 
-// y = alpha * A x + beta * y for rows [begin, end). Rows whose elements are adjacent are dots; otherwise kDotLanes rows
-// advance together, so that columns whose elements are adjacent are read in order.
+// y = alpha * A x + beta * y for rows [begin, end). Rows whose elements are adjacent are dots;
+// otherwise kDotLanes rows advance together, so that columns whose elements are adjacent are read
+// in order.
 template <class T>
 void vector_rows(const Gemv& g, int64_t begin, int64_t end) {
   using A = sum_t<T>;
@@ -183,7 +189,8 @@ void vector_rows(const Gemv& g, int64_t begin, int64_t end) {
         if (rows == kDotLanes && g.a_row_stride == 1)
           for (int64_t l = 0; l < kDotLanes; ++l) sums[l] += static_cast<A>(column[l]) * v;
         else
-          for (int64_t l = 0; l < rows; ++l) sums[l] += static_cast<A>(column[l * g.a_row_stride]) * v;
+          for (int64_t l = 0; l < rows; ++l)
+            sums[l] += static_cast<A>(column[l * g.a_row_stride]) * v;
       }
     }
     for (int64_t l = 0; l < rows; ++l) {
@@ -247,8 +254,8 @@ void dot(int64_t n, const void* x, int64_t x_stride, const void* y, int64_t y_st
     const auto* py = static_cast<const T*>(y);
     const auto chunk = [&](int64_t c) {
       const int64_t b = c * kDotChunk;
-      return dot_chunk<T>(std::min(kDotChunk, n - b), px + b * x_stride, x_stride, py + b * y_stride,
-                          y_stride, conj_x, conj_y);
+      return dot_chunk<T>(std::min(kDotChunk, n - b), px + b * x_stride, x_stride,
+                          py + b * y_stride, y_stride, conj_x, conj_y);
     };
     if (n <= kDotChunk) {
       *static_cast<T*>(out) = result<T>(n > 0 ? chunk(0) : A(0));

@@ -1,5 +1,5 @@
-// Advanced indexing. The index arrays become one array of checked offsets first, so nothing is read or written before
-// every index has been seen.
+// Advanced indexing. The index arrays become one array of checked offsets first, so nothing is read
+// or written before every index has been seen.
 #include "lamina/cpu/index_kernels.h"
 #include "lamina/cpu/index_walk.h"
 #include "lamina/cpu/scratch.h"
@@ -8,7 +8,8 @@
 namespace lamina::cpu {
 namespace {
 
-// Offsets into self for every position of the dimensions that the index arrays span; stride 0 in the others.
+// Offsets into self for every position of the dimensions that the index arrays span; stride 0 in
+// the others.
 class Offsets {
  public:
   Offsets(std::span<const int64_t> sizes, const IndexArrays& indices)
@@ -52,8 +53,10 @@ class Offsets {
   }
   [[noreturn, gnu::cold, gnu::noinline]] static void raise_bad(int64_t v, size_t k, int64_t size,
                                                                const IndexArrays& indices) {
-    const int64_t dim = k < indices.indexed_dims.size() ? indices.indexed_dims[k] : static_cast<int64_t>(k);
-    raise(ErrorKind::Index, str("index ", v, " is out of bounds for dimension ", dim, " with size ", size));
+    const int64_t dim =
+        k < indices.indexed_dims.size() ? indices.indexed_dims[k] : static_cast<int64_t>(k);
+    raise(ErrorKind::Index,
+          str("index ", v, " is out of bounds for dimension ", dim, " with size ", size));
   }
 
   std::array<int64_t, kMaxDims> strides_;
@@ -81,7 +84,8 @@ T plus(T a, T b) {
 
 }  // namespace
 
-void index_get(const Strided& out, const ConstStrided& self, const IndexArrays& indices, size_t item) {
+void index_get(const Strided& out, const ConstStrided& self, const IndexArrays& indices,
+               size_t item) {
   if (is_empty(out.sizes)) return;
   const Offsets offsets(out.sizes, indices);
   Walk<3> walk;
@@ -106,8 +110,8 @@ void index_get(const Strided& out, const ConstStrided& self, const IndexArrays& 
   });
 }
 
-void index_put(const Strided& self, const IndexArrays& indices, const ConstStrided& values, ScalarType dtype,
-               bool accumulate) {
+void index_put(const Strided& self, const IndexArrays& indices, const ConstStrided& values,
+               ScalarType dtype, bool accumulate) {
   if (is_empty(self.sizes)) return;
   const Offsets offsets(self.sizes, indices);
   Walk<3> walk;

@@ -9,7 +9,8 @@ namespace lamina::cpu {
 
 enum class IndexStyle { Gather, Select, Add, Copy, Fill };  // of the error for a bad index
 
-[[noreturn]] void raise_index(IndexStyle style, int64_t index, int64_t dim, int64_t size, size_t ndim);
+[[noreturn]] void raise_index(IndexStyle style, int64_t index, int64_t dim, int64_t size,
+                              size_t ndim);
 
 // Where an indexed dimension lies in self.
 struct Indexed {
@@ -51,9 +52,10 @@ class ScatterRef {
   void (*call_)(void*, int64_t, int64_t, int64_t, const Step&, int64_t);
 };
 
-// Calls f for every column (all coordinates but dim) and, in order, every position along dim. Columns are apart, so
-// they run in parallel.
+// Calls f for every column (all coordinates but dim) and, in order, every position along dim.
+// Columns are apart, so they run in parallel.
 void scatter_walk(const Strided& self, int dim, std::span<const int64_t> sizes,
-                  std::span<const int64_t> index_strides, std::span<const int64_t> src_strides, ScatterRef f);
+                  std::span<const int64_t> index_strides, std::span<const int64_t> src_strides,
+                  ScatterRef f);
 
 }  // namespace lamina::cpu

@@ -9,18 +9,20 @@ namespace lamina::cpu {
 void raise_index(IndexStyle style, int64_t index, int64_t dim, int64_t size, size_t ndim) {
   using enum IndexStyle;
   if (style == Select || (style == Add && ndim == 1))
-    raise(ErrorKind::Index, str("index out of range in self; got index ", index, " for dimension ", dim,
-                                " with size ", size));
+    raise(ErrorKind::Index, str("index out of range in self; got index ", index, " for dimension ",
+                                dim, " with size ", size));
   raise(style == Gather || style == Add ? ErrorKind::Runtime : ErrorKind::Index,
-        str(style == Copy ? "index_copy_(): " : "", "index ", index, " is out of bounds for dimension ", dim,
-            " with size ", size));
+        str(style == Copy ? "index_copy_(): " : "", "index ", index,
+            " is out of bounds for dimension ", dim, " with size ", size));
 }
 
 void scatter_walk(const Strided& self, int dim, std::span<const int64_t> sizes,
-                  std::span<const int64_t> index_strides, std::span<const int64_t> src_strides, ScatterRef f) {
+                  std::span<const int64_t> index_strides, std::span<const int64_t> src_strides,
+                  ScatterRef f) {
   Walk<3> columns;
   for (size_t d = 0; d < sizes.size(); ++d)
-    if (static_cast<int>(d) != dim) columns.add(sizes[d], {self.strides[d], index_strides[d], src_strides[d]});
+    if (static_cast<int>(d) != dim)
+      columns.add(sizes[d], {self.strides[d], index_strides[d], src_strides[d]});
   const int64_t length = sizes[dim];
   if (columns.numel == 0 || length == 0) return;
   const int64_t grain = std::max<int64_t>(1, kWalkGrain / length);
@@ -36,20 +38,23 @@ void scatter_walk(const Strided& self, int dim, std::span<const int64_t> sizes,
 namespace {
 
 template <class T>
-void gather_as(T* out, const T* self, const int64_t* index, const Walk<3>& walk, const Indexed& at) {
+void gather_as(T* out, const T* self, const int64_t* index, const Walk<3>& walk,
+               const Indexed& at) {
   const auto [out_step, self_step, index_step] = walk.step();
-  queue::parallel_for(0, walk.numel, kWalkGrain, [&, out_step = out_step, self_step = self_step,
-                                                  index_step = index_step](int64_t begin, int64_t end) {
-    walk.run(begin, end, [&](const std::array<int64_t, 3>& o, int64_t n) {
-      T* to = out + o[0];
-      const T* from = self + o[1];
-      const int64_t* i = index + o[2];
-      if (index_step == 0 || n == 1)
-        copy_run(to, out_step, from + at(*i), self_step, n);
-      else
-        for (int64_t k = 0; k < n; ++k) to[k * out_step] = from[k * self_step + at(i[k * index_step])];
-    });
-  });
+  queue::parallel_for(0, walk.numel, kWalkGrain,
+                      [&, out_step = out_step, self_step = self_step, index_step = index_step](
+                          int64_t begin, int64_t end) {
+                        walk.run(begin, end, [&](const std::array<int64_t, 3>& o, int64_t n) {
+                          T* to = out + o[0];
+                          const T* from = self + o[1];
+                          const int64_t* i = index + o[2];
+                          if (index_step == 0 || n == 1)
+                            copy_run(to, out_step, from + at(*i), self_step, n);
+                          else
+                            for (int64_t k = 0; k < n; ++k)
+                              to[k * out_step] = from[k * self_step + at(i[k * index_step])];
+                        });
+                      });
 }
 
 void gather_any(const Strided& out, const ConstStrided& self, int dim, const int64_t* index,
@@ -88,8 +93,10 @@ void scatter_any(const Strided& self, int dim, std::span<const int64_t> sizes, c
 
 }  // namespace
 
-void gather(const Strided& out, const ConstStrided& self, int dim, const ConstStrided& index, size_t item) {
-  gather_any(out, self, dim, static_cast<const int64_t*>(index.data), index.strides, item, IndexStyle::Gather);
+void gather(const Strided& out, const ConstStrided& self, int dim, const ConstStrided& index,
+            size_t item) {
+  gather_any(out, self, dim, static_cast<const int64_t*>(index.data), index.strides, item,
+             IndexStyle::Gather);
 }
 
 void index_select(const Strided& out, const ConstStrided& self, int dim, const ConstStrided& index,
@@ -99,24 +106,27 @@ void index_select(const Strided& out, const ConstStrided& self, int dim, const C
              {along.strides.data(), out.sizes.size()}, item, IndexStyle::Select);
 }
 
-void scatter(const Strided& self, int dim, const ConstStrided& index, const ConstStrided& src, size_t item) {
-  scatter_any(self, dim, index.sizes, static_cast<const int64_t*>(index.data), index.strides, src.data,
-              src.strides, item, IndexStyle::Gather);
+void scatter(const Strided& self, int dim, const ConstStrided& index, const ConstStrided& src,
+             size_t item) {
+  scatter_any(self, dim, index.sizes, static_cast<const int64_t*>(index.data), index.strides,
+              src.data, src.strides, item, IndexStyle::Gather);
 }
 
 void scatter_value(const Strided& self, int dim, const ConstStrided& index, const Scalar& value,
                    ScalarType dtype) {
   const ScalarBytes bytes(value, dtype);
   const std::array<int64_t, kMaxDims> zeros{};
-  scatter_any(self, dim, index.sizes, static_cast<const int64_t*>(index.data), index.strides, bytes.bytes,
-              {zeros.data(), index.sizes.size()}, item_size(dtype), IndexStyle::Gather);
+  scatter_any(self, dim, index.sizes, static_cast<const int64_t*>(index.data), index.strides,
+              bytes.bytes, {zeros.data(), index.sizes.size()}, item_size(dtype),
+              IndexStyle::Gather);
 }
 
 void index_copy(const Strided& self, int dim, const ConstStrided& index, const ConstStrided& src,
                 size_t item) {
   const AlongDim along(dim, index);
   scatter_any(self, dim, src.sizes, static_cast<const int64_t*>(index.data),
-              {along.strides.data(), src.sizes.size()}, src.data, src.strides, item, IndexStyle::Copy);
+              {along.strides.data(), src.sizes.size()}, src.data, src.strides, item,
+              IndexStyle::Copy);
 }
 
 void index_fill(const Strided& self, int dim, const ConstStrided& index, const Scalar& value,
@@ -146,7 +156,8 @@ void take(const Strided& out, const ConstStrided& self, const ConstStrided& inde
   int64_t numel = 1;
   for (const int64_t size : self.sizes) numel *= size;
   Walk<2> walk;
-  for (size_t d = 0; d < out.sizes.size(); ++d) walk.add(out.sizes[d], {out.strides[d], index.strides[d]});
+  for (size_t d = 0; d < out.sizes.size(); ++d)
+    walk.add(out.sizes[d], {out.strides[d], index.strides[d]});
   Walk<1> source;
   for (size_t d = 0; d < self.sizes.size(); ++d) source.add(self.sizes[d], {self.strides[d]});
   const auto step = walk.step();
@@ -160,8 +171,8 @@ void take(const Strided& out, const ConstStrided& self, const ConstStrided& inde
         for (int64_t k = 0; k < n; ++k) {
           const int64_t v = indices[o[1] + k * step[1]];
           if (v < -numel || v >= numel) [[unlikely]]
-            raise(ErrorKind::Index, str("out of range: tried to access index ", v, " on a tensor of ",
-                                        numel, " elements."));
+            raise(ErrorKind::Index, str("out of range: tried to access index ", v,
+                                        " on a tensor of ", numel, " elements."));
           int64_t rest = v < 0 ? v + numel : v, offset = 0;
           for (int d = source.ndim - 1; d > 0; --d) {
             offset += rest % source.sizes[d] * source.strides[d][0];

@@ -1,5 +1,5 @@
-// Kernels that pick elements by a mask. Each counts its mask in fixed chunks first, so that the chunks know where their
-// output begins and run in parallel.
+// Kernels that pick elements by a mask. Each counts its mask in fixed chunks first, so that the
+// chunks know where their output begins and run in parallel.
 #include "lamina/cpu/index_kernels.h"
 #include "lamina/cpu/index_walk.h"
 #include "lamina/cpu/scratch.h"
@@ -20,7 +20,8 @@ bool is_nonzero(T v) {
 
 int64_t chunks_of(int64_t numel) { return (numel + kWalkGrain - 1) / kWalkGrain; }
 
-// Starts of each chunk's output: starts[c] elements lie in chunks before c; starts[chunks] is the total.
+// Starts of each chunk's output: starts[c] elements lie in chunks before c; starts[chunks] is the
+// total.
 template <class F>
 void count_chunks(int64_t numel, int64_t* starts, F&& count) {
   const int64_t chunks = chunks_of(numel);
@@ -38,7 +39,8 @@ void count_chunks(int64_t numel, int64_t* starts, F&& count) {
 }
 
 template <int N>
-int64_t count_mask(const Walk<N>& walk, int which, const uint8_t* mask, int64_t begin, int64_t end) {
+int64_t count_mask(const Walk<N>& walk, int which, const uint8_t* mask, int64_t begin,
+                   int64_t end) {
   int64_t total = 0;
   const int64_t step = walk.step()[which];
   walk.run(begin, end, [&](const auto& o, int64_t n) {
@@ -82,9 +84,11 @@ int64_t count_as(const ConstStrided& self) {
 
 }  // namespace
 
-void masked_fill(const Strided& self, const ConstStrided& mask, const Scalar& value, ScalarType dtype) {
+void masked_fill(const Strided& self, const ConstStrided& mask, const Scalar& value,
+                 ScalarType dtype) {
   Walk<2> walk;
-  for (size_t d = 0; d < self.sizes.size(); ++d) walk.add(self.sizes[d], {self.strides[d], mask.strides[d]});
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    walk.add(self.sizes[d], {self.strides[d], mask.strides[d]});
   const ScalarBytes bytes(value, dtype);
   const auto step = walk.step();
   const auto* m = static_cast<const uint8_t*>(mask.data);
@@ -110,9 +114,11 @@ int64_t count_nonzero(const ConstStrided& self, ScalarType dtype) {
   return visit(dtype, [&](auto tag) { return count_as<typename decltype(tag)::type>(self); });
 }
 
-void masked_select(void* out, int64_t count, const ConstStrided& self, const ConstStrided& mask, size_t item) {
+void masked_select(void* out, int64_t count, const ConstStrided& self, const ConstStrided& mask,
+                   size_t item) {
   Walk<2> walk;
-  for (size_t d = 0; d < self.sizes.size(); ++d) walk.add(self.sizes[d], {self.strides[d], mask.strides[d]});
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    walk.add(self.sizes[d], {self.strides[d], mask.strides[d]});
   if (walk.numel == 0) return;
   const auto step = walk.step();
   const auto* m = static_cast<const uint8_t*>(mask.data);
@@ -120,8 +126,9 @@ void masked_select(void* out, int64_t count, const ConstStrided& self, const Con
   auto* starts = scratch.get<int64_t>();
   count_chunks(walk.numel, starts,
                [&](int64_t begin, int64_t end) { return count_mask(walk, 1, m, begin, end); });
-  LAMINA_CHECK(starts[chunks_of(walk.numel)] == count, "masked_select: the mask changed while it was read; ",
-               "counted ", count, ", then ", starts[chunks_of(walk.numel)]);
+  LAMINA_CHECK(starts[chunks_of(walk.numel)] == count,
+               "masked_select: the mask changed while it was read; ", "counted ", count, ", then ",
+               starts[chunks_of(walk.numel)]);
   visit_item(item, [&](auto word) {
     using T = decltype(word);
     auto* to = static_cast<T*>(out);
@@ -151,10 +158,11 @@ void masked_select(void* out, int64_t count, const ConstStrided& self, const Con
   });
 }
 
-void masked_scatter(const Strided& self, const ConstStrided& mask, const void* source, int64_t available,
-                    size_t item) {
+void masked_scatter(const Strided& self, const ConstStrided& mask, const void* source,
+                    int64_t available, size_t item) {
   Walk<2> walk;
-  for (size_t d = 0; d < self.sizes.size(); ++d) walk.add(self.sizes[d], {self.strides[d], mask.strides[d]});
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    walk.add(self.sizes[d], {self.strides[d], mask.strides[d]});
   if (walk.numel == 0) return;
   const auto step = walk.step();
   const auto* m = static_cast<const uint8_t*>(mask.data);
@@ -163,7 +171,8 @@ void masked_scatter(const Strided& self, const ConstStrided& mask, const void* s
   count_chunks(walk.numel, starts,
                [&](int64_t begin, int64_t end) { return count_mask(walk, 1, m, begin, end); });
   const int64_t needed = starts[chunks_of(walk.numel)];
-  LAMINA_CHECK(needed <= available, "masked_scatter: Number of elements of source < number of ones in mask; got ",
+  LAMINA_CHECK(needed <= available,
+               "masked_scatter: Number of elements of source < number of ones in mask; got ",
                available, " elements for ", needed, " ones");
   visit_item(item, [&](auto word) {
     using T = decltype(word);
@@ -201,7 +210,8 @@ void nonzero(int64_t* out, int64_t count, int64_t out_row_stride, int64_t out_co
       });
       return total;
     });
-    LAMINA_CHECK(starts[chunks_of(walk.numel)] == count, "nonzero: the tensor changed while it was read");
+    LAMINA_CHECK(starts[chunks_of(walk.numel)] == count,
+                 "nonzero: the tensor changed while it was read");
     queue::parallel_for(0, walk.numel, kWalkGrain, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; b += kWalkGrain) {
         int64_t row = starts[b / kWalkGrain], position = b;
@@ -212,7 +222,8 @@ void nonzero(int64_t* out, int64_t count, int64_t out_row_stride, int64_t out_co
             int64_t rest = position;
             for (size_t d = ndim; d-- > 0;) {
               const int64_t size = self.sizes[d];
-              out[row * out_row_stride + static_cast<int64_t>(d) * out_col_stride] = d == 0 ? rest : rest % size;
+              out[row * out_row_stride + static_cast<int64_t>(d) * out_col_stride] =
+                  d == 0 ? rest : rest % size;
               rest = d == 0 ? 0 : rest / size;
             }
             ++row;
@@ -223,10 +234,12 @@ void nonzero(int64_t* out, int64_t count, int64_t out_row_stride, int64_t out_co
   });
 }
 
-// --- copies --------------------------------------------------------------------------------------------------------------
+// --- copies
+// --------------------------------------------------------------------------------------------------------------
 void copy_strided(const Strided& out, const ConstStrided& self, size_t item) {
   Walk<2> walk;
-  for (size_t d = 0; d < out.sizes.size(); ++d) walk.add(out.sizes[d], {out.strides[d], self.strides[d]});
+  for (size_t d = 0; d < out.sizes.size(); ++d)
+    walk.add(out.sizes[d], {out.strides[d], self.strides[d]});
   const auto step = walk.step();
   visit_item(item, [&](auto word) {
     using T = decltype(word);

@@ -92,8 +92,9 @@ T divide(T v, int64_t count) {
 
 template <class T, Reduction kReduction>
 void reduce_as(const Strided& self, int dim, std::span<const int64_t> sizes, const int64_t* index,
-               std::span<const int64_t> index_strides, const T* src, std::span<const int64_t> src_strides,
-               T alpha, bool scaled, bool include_self, IndexStyle style) {
+               std::span<const int64_t> index_strides, const T* src,
+               std::span<const int64_t> src_strides, T alpha, bool scaled, bool include_self,
+               IndexStyle style) {
   const Indexed at{style, dim, self.sizes[dim], self.strides[dim], self.sizes.size()};
   auto* to = static_cast<T*>(self.data);
   if (!include_self)
@@ -108,7 +109,8 @@ void reduce_as(const Strided& self, int dim, std::span<const int64_t> sizes, con
                    T* row = to + o + at(index[i]);
                    for (int64_t k = 0; k < n; ++k) {
                      const T v = src[s + k * step[2]];
-                     row[k * step[0]] = combine<T, kReduction>(row[k * step[0]], scaled ? times(v, alpha) : v);
+                     row[k * step[0]] =
+                         combine<T, kReduction>(row[k * step[0]], scaled ? times(v, alpha) : v);
                    }
                    return;
                  }
@@ -159,13 +161,15 @@ void reduce_any(const Strided& self, int dim, std::span<const int64_t> sizes, co
                 std::span<const int64_t> src_strides, const Scalar& alpha, ScalarType dtype,
                 Reduction reduction, bool include_self, IndexStyle style) {
   const bool ordered = reduction == Reduction::Amax || reduction == Reduction::Amin;
-  LAMINA_CHECK(!ordered || !is_complex(dtype), "scatter_reduce: complex numbers have no order; got dtype ",
-               dtype, " with reduction ", reduction == Reduction::Amax ? "amax" : "amin");
+  LAMINA_CHECK(!ordered || !is_complex(dtype),
+               "scatter_reduce: complex numbers have no order; got dtype ", dtype,
+               " with reduction ", reduction == Reduction::Amax ? "amax" : "amin");
   visit(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto run = [&]<Reduction kReduction>() {
       reduce_as<T, kReduction>(self, dim, sizes, index, index_strides, static_cast<const T*>(src),
-                               src_strides, scalar_to<T>(alpha), !alpha.equals(1), include_self, style);
+                               src_strides, scalar_to<T>(alpha), !alpha.equals(1), include_self,
+                               style);
     };
     switch (reduction) {
       case Reduction::Sum:
@@ -185,18 +189,19 @@ void reduce_any(const Strided& self, int dim, std::span<const int64_t> sizes, co
 
 }  // namespace
 
-void scatter_reduce(const Strided& self, int dim, const ConstStrided& index, const ConstStrided& src,
-                    ScalarType dtype, Reduction reduction, bool include_self) {
-  reduce_any(self, dim, index.sizes, static_cast<const int64_t*>(index.data), index.strides, src.data,
-             src.strides, 1, dtype, reduction, include_self, IndexStyle::Gather);
+void scatter_reduce(const Strided& self, int dim, const ConstStrided& index,
+                    const ConstStrided& src, ScalarType dtype, Reduction reduction,
+                    bool include_self) {
+  reduce_any(self, dim, index.sizes, static_cast<const int64_t*>(index.data), index.strides,
+             src.data, src.strides, 1, dtype, reduction, include_self, IndexStyle::Gather);
 }
 
 void index_add(const Strided& self, int dim, const ConstStrided& index, const ConstStrided& src,
                const Scalar& alpha, ScalarType dtype) {
   const AlongDim along(dim, index);
   reduce_any(self, dim, src.sizes, static_cast<const int64_t*>(index.data),
-             {along.strides.data(), src.sizes.size()}, src.data, src.strides, alpha, dtype, Reduction::Sum,
-             true, IndexStyle::Add);
+             {along.strides.data(), src.sizes.size()}, src.data, src.strides, alpha, dtype,
+             Reduction::Sum, true, IndexStyle::Add);
 }
 
 }  // namespace lamina::cpu

@@ -1,4 +1,5 @@
-// Walks over N strided operands of equal sizes in row-major order, in runs along the last dimension.
+// Walks over N strided operands of equal sizes in row-major order, in runs along the last
+// dimension.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,8 @@ namespace lamina::cpu {
 inline constexpr int kMaxDims = 64;
 inline constexpr int64_t kWalkGrain = 32768;  // elements in a chunk of a parallel loop
 
-// A reference to f(offsets of the first element, n); erased, so that the walk is compiled once and not for each kernel.
+// A reference to f(offsets of the first element, n); erased, so that the walk is compiled once and
+// not for each kernel.
 template <int N>
 class RunRef {
  public:
@@ -28,7 +30,9 @@ class RunRef {
         call_([](void* context, const std::array<int64_t, N>& offsets, int64_t n) {
           (*static_cast<std::remove_reference_t<F>*>(context))(offsets, n);
         }) {}
-  void operator()(const std::array<int64_t, N>& offsets, int64_t n) const { call_(context_, offsets, n); }
+  void operator()(const std::array<int64_t, N>& offsets, int64_t n) const {
+    call_(context_, offsets, n);
+  }
 
  private:
   void* context_;

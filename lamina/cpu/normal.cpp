@@ -1,6 +1,7 @@
-// Normal numbers by Box-Muller. Outputs of at least 16 adjacent elements are made in blocks of 16: eight radii from
-// the first half, eight angles from the second. Except for float64 the logarithm, sine and cosine are the single-precision
-// polynomials of Cephes, evaluated as the peer's vector code does.
+// Normal numbers by Box-Muller. Outputs of at least 16 adjacent elements are made in blocks of 16:
+// eight radii from the first half, eight angles from the second. Except for float64 the logarithm,
+// sine and cosine are the single-precision polynomials of Cephes, evaluated as the peer's vector
+// code does.
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -150,7 +151,8 @@ void fill_doubles(double* data, int64_t n, double mean, double std, Mt19937Gener
   }
 }
 
-// float16 and bfloat16 are drawn block by block, so the tail's numbers follow those of the last whole block.
+// float16 and bfloat16 are drawn block by block, so the tail's numbers follow those of the last
+// whole block.
 template <class T>
 void fill_small_floats(T* data, int64_t n, float mean, float std, Mt19937Generator& g) {
   float block[16];
@@ -197,14 +199,15 @@ void normal(const RandomOutput& out, double mean, double std, Mt19937Generator& 
     case ScalarType::Float16:
       if (in_blocks)
         return fill_small_floats(static_cast<Half*>(out.data), n, static_cast<float>(mean),
-                            static_cast<float>(std), g);
-      return for_each(out, [&](Half* v) { *v = Half(static_cast<float>(one_normal(g) * std + mean)); });
+                                 static_cast<float>(std), g);
+      return for_each(out,
+                      [&](Half* v) { *v = Half(static_cast<float>(one_normal(g) * std + mean)); });
     case ScalarType::BFloat16:
       if (in_blocks)
         return fill_small_floats(static_cast<BFloat16*>(out.data), n, static_cast<float>(mean),
-                            static_cast<float>(std), g);
-      return for_each(out,
-                      [&](BFloat16* v) { *v = BFloat16(static_cast<float>(one_normal(g) * std + mean)); });
+                                 static_cast<float>(std), g);
+      return for_each(
+          out, [&](BFloat16* v) { *v = BFloat16(static_cast<float>(one_normal(g) * std + mean)); });
     default:
       raise(ErrorKind::NotImplemented, str("normal_: not implemented for ", name(out.dtype)));
   }

@@ -1,6 +1,7 @@
-// The packed matrix product: operands are copied into panels that the innermost kernel reads in order, converted to the
-// type that computes (float for float16 and bfloat16, 32- or 64-bit integers, or the type itself). packed_kernels.inl is
-// compiled once per instruction set. Each element of C is one chain of multiply-adds over k, however C is cut.
+// The packed matrix product: operands are copied into panels that the innermost kernel reads in
+// order, converted to the type that computes (float for float16 and bfloat16, 32- or 64-bit
+// integers, or the type itself). packed_kernels.inl is compiled once per instruction set. Each
+// element of C is one chain of multiply-adds over k, however C is cut.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,11 @@
 
 namespace lamina::cpu {
 
-inline constexpr int64_t kPackedKc = 256;  // k is cut into pieces, so that a panel of B stays in the first cache
+inline constexpr int64_t kPackedKc =
+    256;  // k is cut into pieces, so that a panel of B stays in the first cache
 
-// C (rows, cols) of the computing type with unit column stride: C = beta * C + alpha * A * B; beta 0 does not read C.
+// C (rows, cols) of the computing type with unit column stride: C = beta * C + alpha * A * B; beta
+// 0 does not read C.
 struct PackedBlock {
   const void* a = nullptr;  // all panels of the first piece of k
   const void* b = nullptr;
@@ -26,13 +29,14 @@ struct PackedBlock {
 };
 
 struct PackedKernels {
-  int mr, nr;     // rows and columns of the innermost tile
-  size_t item;    // bytes of the computing type
+  int mr, nr;   // rows and columns of the innermost tile
+  size_t item;  // bytes of the computing type
   // Writes ceil(lanes / width) panels of (k, width), padded with zeros.
   void (*pack)(void* out, const void* in, ScalarType type, int64_t lanes, int64_t k,
                int64_t lane_stride, int64_t k_stride, int width);
   void (*block)(const PackedBlock& block);
-  // C = alpha * work + beta * C in C's type, rounded once. work is (rows, cols) with row stride work_stride.
+  // C = alpha * work + beta * C in C's type, rounded once. work is (rows, cols) with row stride
+  // work_stride.
   void (*finish)(void* c, ScalarType type, int64_t row_stride, int64_t col_stride, const void* work,
                  int64_t work_stride, int64_t rows, int64_t cols, const Scalar& alpha,
                  const Scalar& beta);

@@ -18,7 +18,8 @@
 
 namespace lamina::cpu {
 
-// --- generator -------------------------------------------------------------------------------------------------------
+// --- generator
+// -------------------------------------------------------------------------------------------------------
 namespace {
 constexpr uint32_t kStateSize = 624, kShift = 397;
 
@@ -126,7 +127,8 @@ Mt19937Generator& generator_of(const Generator& handle) {
   return static_cast<Mt19937Generator&>(*handle);
 }
 
-// --- fills -----------------------------------------------------------------------------------------------------------
+// --- fills
+// -----------------------------------------------------------------------------------------------------------
 namespace {
 
 template <class T>
@@ -160,7 +162,8 @@ template <class F>
 void visit_numbers(const char* op, ScalarType dtype, F&& f) {
   visit(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (is_complex_type<T> || std::is_same_v<T, Float8E5M2> || std::is_same_v<T, Float8E4M3FN>)
+    if constexpr (is_complex_type<T> || std::is_same_v<T, Float8E5M2> ||
+                  std::is_same_v<T, Float8E4M3FN>)
       raise(ErrorKind::NotImplemented, str(op, ": not implemented for ", name(dtype)));
     else
       f(tag);
@@ -180,7 +183,8 @@ void visit_floats(const char* op, ScalarType dtype, F&& f) {
 }  // namespace
 
 void uniform(const RandomOutput& out, double from, double to, Mt19937Generator& g) {
-  if (is_complex(out.dtype)) return as_real(out, [&](const RandomOutput& r) { uniform(r, from, to, g); });
+  if (is_complex(out.dtype))
+    return as_real(out, [&](const RandomOutput& r) { uniform(r, from, to, g); });
   std::lock_guard lock(g.mutex());
   visit_floats("uniform_", out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -275,8 +279,9 @@ void bernoulli(const RandomOutput& out, const void* p, ScalarType p_dtype,
     visit_numbers("bernoulli_", out.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       walk<T>(out, static_cast<const P*>(p), p_strides, [&](T* v, const P* probability) {
-        LAMINA_CHECK(*probability >= 0 && *probability <= 1,
-                     "bernoulli_ expects p to be in [0, 1], but got p=", static_cast<double>(*probability));
+        LAMINA_CHECK(
+            *probability >= 0 && *probability <= 1,
+            "bernoulli_ expects p to be in [0, 1], but got p=", static_cast<double>(*probability));
         if constexpr (std::is_same_v<P, float>)
           *v = static_cast<T>(uniform_float(g) < *probability);
         else
@@ -300,14 +305,15 @@ void randperm(void* out, ScalarType dtype, int64_t n, Mt19937Generator& g) {
     const bool wide = n >= static_cast<int64_t>(std::numeric_limits<uint32_t>::max() / 20);
     for (int64_t i = 0; i < n - 1; ++i) {
       const auto left = static_cast<uint64_t>(n - i);
-      const auto z = static_cast<int64_t>(
-          wide ? g.random64() % left : g.random() % static_cast<uint32_t>(left));
+      const auto z = static_cast<int64_t>(wide ? g.random64() % left
+                                               : g.random() % static_cast<uint32_t>(left));
       std::swap(r[i], r[i + z]);
     }
   });
 }
 
-// --- multinomial -------------------------------------------------------------------------------------------------------
+// --- multinomial
+// -------------------------------------------------------------------------------------------------------
 namespace {
 
 template <class T>
@@ -322,9 +328,10 @@ void multinomial_as(int64_t* out, const T* weights, int64_t rows, int64_t n, int
       positive += w > 0;
     }
     LAMINA_CHECK(positive > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
-    LAMINA_CHECK(replacement || positive >= samples,
-                 "invalid multinomial distribution (with replacement=False, not enough non-negative "
-                 "category to sample)");
+    LAMINA_CHECK(
+        replacement || positive >= samples,
+        "invalid multinomial distribution (with replacement=False, not enough non-negative "
+        "category to sample)");
   }
   const Scratch scratch(bytes_of(n, sizeof(T)));
   T* row = scratch.get<T>();
@@ -383,11 +390,11 @@ void multinomial(int64_t* out, const void* weights, ScalarType dtype, int64_t ro
   LAMINA_CHECK(n > 0 && (replacement || samples <= n),
                "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   if (dtype == ScalarType::Float32)
-    multinomial_as(out, static_cast<const float*>(weights), rows, n, row_stride, col_stride, samples,
-                   replacement, g);
+    multinomial_as(out, static_cast<const float*>(weights), rows, n, row_stride, col_stride,
+                   samples, replacement, g);
   else if (dtype == ScalarType::Float64)
-    multinomial_as(out, static_cast<const double*>(weights), rows, n, row_stride, col_stride, samples,
-                   replacement, g);
+    multinomial_as(out, static_cast<const double*>(weights), rows, n, row_stride, col_stride,
+                   samples, replacement, g);
   else
     raise(ErrorKind::NotImplemented, str("multinomial: not implemented for ", name(dtype)));
 }

@@ -1,5 +1,6 @@
-// Random numbers on the CPU: the peer's generator (mt19937) and its ways from bits to values, so that the same seed
-// gives the same integers and uniforms bit for bit and the same normals within 2 ulp.
+// Random numbers on the CPU: the peer's generator (mt19937) and its ways from bits to values, so
+// that the same seed gives the same integers and uniforms bit for bit and the same normals within 2
+// ulp.
 #pragma once
 
 #include <array>
@@ -21,7 +22,8 @@ class Mt19937Generator final : public GeneratorImpl {
 
   explicit Mt19937Generator(uint64_t seed = kDefaultSeed) : GeneratorImpl(kCpu) { set_seed(seed); }
 
-  // Calls below need the mutex to be held if other threads use the generator; the fills take it themselves.
+  // Calls below need the mutex to be held if other threads use the generator; the fills take it
+  // themselves.
   void set_seed(uint64_t seed);
   uint64_t seed() const { return seed_; }
   uint64_t reseed();  // from the system's entropy; returns the new seed
@@ -41,7 +43,8 @@ class Mt19937Generator final : public GeneratorImpl {
 
   // The byte layout of torch.get_rng_state().
   void get_state(std::span<uint8_t, kStateBytes> out) const;
-  void set_state(std::span<const uint8_t> bytes);  // raises Runtime for a wrong size or an impossible state
+  void set_state(
+      std::span<const uint8_t> bytes);  // raises Runtime for a wrong size or an impossible state
 
   std::mutex& mutex() { return mutex_; }
 
@@ -61,11 +64,13 @@ class Mt19937Generator final : public GeneratorImpl {
 
 // Of the process; made at first use and never destroyed.
 Mt19937Generator& default_generator();
-// The generator behind a handle, or the default one for a null handle; raises Runtime for another device's.
+// The generator behind a handle, or the default one for a null handle; raises Runtime for another
+// device's.
 Mt19937Generator& generator_of(const Generator& handle);
 
-// What a fill writes: up to 64 dimensions, strides in elements. Values go out in order of memory (dimensions sorted by
-// stride), as the peer does; a 1-d contiguous output is {data, dtype, {n}, {1}}.
+// What a fill writes: up to 64 dimensions, strides in elements. Values go out in order of memory
+// (dimensions sorted by stride), as the peer does; a 1-d contiguous output is {data, dtype, {n},
+// {1}}.
 struct RandomOutput {
   void* data;
   ScalarType dtype;
@@ -78,7 +83,8 @@ void uniform(const RandomOutput& out, double from, double to, Mt19937Generator& 
 // Complex: each part has variance std^2 / 2.
 void normal(const RandomOutput& out, double mean, double std, Mt19937Generator& g);
 void exponential(const RandomOutput& out, double lambda, Mt19937Generator& g);
-// Integers in [from, to), any dtype that is not complex; the caller has checked that dtype holds them.
+// Integers in [from, to), any dtype that is not complex; the caller has checked that dtype holds
+// them.
 void random_from_to(const RandomOutput& out, int64_t from, int64_t to, Mt19937Generator& g);
 // Integers in [from, 2^63 - 1] or, with from == INT64_MIN, all of int64.
 void random_from(const RandomOutput& out, int64_t from, Mt19937Generator& g);
@@ -91,9 +97,10 @@ void bernoulli(const RandomOutput& out, const void* p, ScalarType p_dtype,
                std::span<const int64_t> p_strides, Mt19937Generator& g);
 // A permutation of 0 .. n-1 into a contiguous integer or floating output.
 void randperm(void* out, ScalarType dtype, int64_t n, Mt19937Generator& g);
-// `samples` indices per row of `weights` (rows, n), float32 or float64, drawn with probability proportional to the weights
-// into a contiguous int64 output (rows, samples). Raises Runtime for negative, infinite or all-zero weights, and
-// when drawing without replacement more samples than there are non-zero weights.
+// `samples` indices per row of `weights` (rows, n), float32 or float64, drawn with probability
+// proportional to the weights into a contiguous int64 output (rows, samples). Raises Runtime for
+// negative, infinite or all-zero weights, and when drawing without replacement more samples than
+// there are non-zero weights.
 void multinomial(int64_t* out, const void* weights, ScalarType dtype, int64_t rows, int64_t n,
                  int64_t row_stride, int64_t col_stride, int64_t samples, bool replacement,
                  Mt19937Generator& g);

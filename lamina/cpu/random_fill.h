@@ -16,7 +16,8 @@ inline double uniform_double(Mt19937Generator& g) {  // [0, 1), 53 bits
   return static_cast<double>(g.random64() & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
 }
 
-// Dimensions sorted by stride, smallest first, without those of size 1; ties keep the last dimension first.
+// Dimensions sorted by stride, smallest first, without those of size 1; ties keep the last
+// dimension first.
 struct MemoryOrder {
   int ndim = 0;
   int64_t numel = 1;

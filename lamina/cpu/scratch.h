@@ -28,7 +28,8 @@ class Scratch {
 // items * size, or a number that no allocator grants.
 inline size_t bytes_of(int64_t items, size_t size) {
   size_t bytes;
-  return items < 0 || __builtin_mul_overflow(static_cast<size_t>(items), size, &bytes) ? SIZE_MAX : bytes;
+  return items < 0 || __builtin_mul_overflow(static_cast<size_t>(items), size, &bytes) ? SIZE_MAX
+                                                                                       : bytes;
 }
 
 }  // namespace lamina::cpu

@@ -1,5 +1,6 @@
-// Sorting by unsigned keys: every type maps to an unsigned integer whose order is that of the values (NaN last, both zeros
-// equal), so one radix sort serves all types and is stable. Values go out as they came in, bit for bit.
+// Sorting by unsigned keys: every type maps to an unsigned integer whose order is that of the
+// values (NaN last, both zeros equal), so one radix sort serves all types and is stable. Values go
+// out as they came in, bit for bit.
 #include "lamina/cpu/sort.h"
 
 #include <algorithm>
@@ -16,9 +17,9 @@
 namespace lamina::cpu {
 namespace {
 
-constexpr int64_t kSmallSort = 96;          // below, insertion beats counting
-constexpr int64_t kRowGrain = 32768;        // elements in a chunk of a parallel loop
-constexpr int64_t kInsertionK = 48;         // topk up to here keeps its best in a sorted list
+constexpr int64_t kSmallSort = 96;    // below, insertion beats counting
+constexpr int64_t kRowGrain = 32768;  // elements in a chunk of a parallel loop
+constexpr int64_t kInsertionK = 48;   // topk up to here keeps its best in a sorted list
 constexpr int64_t kScan = 64;
 
 // The unsigned key of an element given by its bits.
@@ -105,17 +106,20 @@ void radix_sort(Item<Key>* items, Item<Key>* other, int64_t n) {
   Item<Key>*from = items, *to = other;
   for (int p = 0; p < kPasses; ++p) {
     uint32_t* count = counts[p];
-    if (count[static_cast<uint8_t>(items[0].key >> (8 * p))] == n) continue;  // all digits are the same
+    if (count[static_cast<uint8_t>(items[0].key >> (8 * p))] == n)
+      continue;  // all digits are the same
     uint32_t sum = 0;
     for (int d = 0; d < 256; ++d) {
       const uint32_t here = count[d];
       count[d] = sum;
       sum += here;
     }
-    for (int64_t i = 0; i < n; ++i) to[count[static_cast<uint8_t>(from[i].key >> (8 * p))]++] = from[i];
+    for (int64_t i = 0; i < n; ++i)
+      to[count[static_cast<uint8_t>(from[i].key >> (8 * p))]++] = from[i];
     std::swap(from, to);
   }
-  if (from != items) std::memcpy(static_cast<void*>(items), from, static_cast<size_t>(n) * sizeof *items);
+  if (from != items)
+    std::memcpy(static_cast<void*>(items), from, static_cast<size_t>(n) * sizeof *items);
 }
 
 struct Rows {
@@ -124,9 +128,11 @@ struct Rows {
 };
 
 template <class Map>
-void sort_as(void* values, int64_t* indices, const Rows& rows, int64_t begin, int64_t end, bool descending) {
+void sort_as(void* values, int64_t* indices, const Rows& rows, int64_t begin, int64_t end,
+             bool descending) {
   using Key = typename Map::Key;
-  const Scratch first(bytes_of(rows.n, sizeof(Item<Key>))), second(bytes_of(rows.n, sizeof(Item<Key>)));
+  const Scratch first(bytes_of(rows.n, sizeof(Item<Key>))),
+      second(bytes_of(rows.n, sizeof(Item<Key>)));
   auto* items = first.get<Item<Key>>();
   const Key flip = descending ? static_cast<Key>(~Key(0)) : Key(0);
   for (int64_t r = begin; r < end; ++r) {
@@ -164,8 +170,8 @@ bool before(const Item<Key>& a, const Item<Key>& b) {
 }
 
 template <class Map>
-void topk_as(void* values, int64_t* indices, const Rows& rows, int64_t k, int64_t begin, int64_t end,
-             bool largest) {
+void topk_as(void* values, int64_t* indices, const Rows& rows, int64_t k, int64_t begin,
+             int64_t end, bool largest) {
   using Key = typename Map::Key;
   const bool by_list = k <= kInsertionK;
   const Scratch scratch(bytes_of(by_list ? k : rows.n, sizeof(Item<Key>)));
@@ -173,7 +179,9 @@ void topk_as(void* values, int64_t* indices, const Rows& rows, int64_t k, int64_
   const Key flip = largest ? static_cast<Key>(~Key(0)) : Key(0);
   for (int64_t r = begin; r < end; ++r) {
     const Key* row = static_cast<const Key*>(rows.self) + r * rows.row_stride;
-    const auto key_at = [&](int64_t i) { return static_cast<Key>(Map::of(row[i * rows.stride]) ^ flip); };
+    const auto key_at = [&](int64_t i) {
+      return static_cast<Key>(Map::of(row[i * rows.stride]) ^ flip);
+    };
     if (by_list) {
       int64_t held = 0;
       const auto insert = [&](Key key, int64_t i) {
@@ -245,31 +253,35 @@ int64_t position(const T* row, int64_t n, T value, bool right) {
 
 }  // namespace
 
-void sort_rows(void* values, int64_t* indices, const void* self, int64_t rows, int64_t n, int64_t row_stride,
-               int64_t stride, ScalarType dtype, bool descending) {
+void sort_rows(void* values, int64_t* indices, const void* self, int64_t rows, int64_t n,
+               int64_t row_stride, int64_t stride, ScalarType dtype, bool descending) {
   if (rows <= 0 || n <= 0) return;
   const Rows in{self, n, row_stride, stride};
   visit_key("sort", dtype, [&](auto map) {
     using Map = decltype(map);
-    queue::parallel_for(0, rows, std::max<int64_t>(1, kRowGrain / 8 / n), [&](int64_t begin, int64_t end) {
-      if (n > std::numeric_limits<uint32_t>::max())
-        for (int64_t r = begin; r < end; ++r) sort_huge<Map>(values, indices, in, r, descending);
-      else
-        sort_as<Map>(values, indices, in, begin, end, descending);
-    });
+    queue::parallel_for(0, rows, std::max<int64_t>(1, kRowGrain / 8 / n),
+                        [&](int64_t begin, int64_t end) {
+                          if (n > std::numeric_limits<uint32_t>::max())
+                            for (int64_t r = begin; r < end; ++r)
+                              sort_huge<Map>(values, indices, in, r, descending);
+                          else
+                            sort_as<Map>(values, indices, in, begin, end, descending);
+                        });
   });
 }
 
 void topk_rows(void* values, int64_t* indices, const void* self, int64_t rows, int64_t n, int64_t k,
                int64_t row_stride, int64_t stride, ScalarType dtype, bool largest) {
   LAMINA_CHECK(k >= 0 && k <= n, "selected index k out of range; got k ", k, " for a size of ", n);
-  LAMINA_CHECK(n <= std::numeric_limits<uint32_t>::max(), "topk: rows of 2^32 and more elements are not supported; got ", n);
+  LAMINA_CHECK(n <= std::numeric_limits<uint32_t>::max(),
+               "topk: rows of 2^32 and more elements are not supported; got ", n);
   if (rows <= 0 || k == 0) return;
   const Rows in{self, n, row_stride, stride};
   visit_key("topk", dtype, [&](auto map) {
-    queue::parallel_for(0, rows, std::max<int64_t>(1, kRowGrain / n), [&](int64_t begin, int64_t end) {
-      topk_as<decltype(map)>(values, indices, in, k, begin, end, largest);
-    });
+    queue::parallel_for(0, rows, std::max<int64_t>(1, kRowGrain / n),
+                        [&](int64_t begin, int64_t end) {
+                          topk_as<decltype(map)>(values, indices, in, k, begin, end, largest);
+                        });
   });
 }
 

@@ -39,10 +39,14 @@ template <>
 struct Unboxed<const Scalar&> {
   Scalar s;
   Unboxed(const Value& v, size_t i) {
-    if (const auto* n = std::get_if<int64_t>(&v)) s = *n;
-    else if (const auto* d = std::get_if<double>(&v)) s = *d;
-    else if (const auto* b = std::get_if<bool>(&v)) s = *b;
-    else s = get_as<Scalar>(v, i);
+    if (const auto* n = std::get_if<int64_t>(&v))
+      s = *n;
+    else if (const auto* d = std::get_if<double>(&v))
+      s = *d;
+    else if (const auto* b = std::get_if<bool>(&v))
+      s = *b;
+    else
+      s = get_as<Scalar>(v, i);
   }
   const Scalar& get() const { return s; }
 };
@@ -50,8 +54,10 @@ template <>
 struct Unboxed<int64_t> {
   int64_t n;
   Unboxed(const Value& v, size_t i) {
-    if (const auto* s = std::get_if<Scalar>(&v)) n = s->to_int();
-    else n = get_as<int64_t>(v, i);
+    if (const auto* s = std::get_if<Scalar>(&v))
+      n = s->to_int();
+    else
+      n = get_as<int64_t>(v, i);
   }
   int64_t get() const { return n; }
 };
@@ -59,9 +65,12 @@ template <>
 struct Unboxed<double> {
   double d;
   Unboxed(const Value& v, size_t i) {
-    if (const auto* n = std::get_if<int64_t>(&v)) d = static_cast<double>(*n);
-    else if (const auto* s = std::get_if<Scalar>(&v)) d = s->to_double();
-    else d = get_as<double>(v, i);
+    if (const auto* n = std::get_if<int64_t>(&v))
+      d = static_cast<double>(*n);
+    else if (const auto* s = std::get_if<Scalar>(&v))
+      d = s->to_double();
+    else
+      d = get_as<double>(v, i);
   }
   double get() const { return d; }
 };
@@ -111,7 +120,8 @@ struct Unboxed<std::optional<T>> {
 template <class T>
 struct Unboxed<const std::optional<T>&> : Unboxed<std::optional<T>> {
   std::optional<T> kept;
-  Unboxed(const Value& v, size_t i) : Unboxed<std::optional<T>>(v, i), kept(Unboxed<std::optional<T>>::get()) {}
+  Unboxed(const Value& v, size_t i)
+      : Unboxed<std::optional<T>>(v, i), kept(Unboxed<std::optional<T>>::get()) {}
   const std::optional<T>& get() const { return kept; }
 };
 
@@ -156,7 +166,9 @@ struct PopResult {
 };
 template <>
 struct PopResult<std::vector<Tensor>> {
-  static std::vector<Tensor> from(Stack& stack) { return get_as<std::vector<Tensor>>(stack.at(0), 0); }
+  static std::vector<Tensor> from(Stack& stack) {
+    return get_as<std::vector<Tensor>>(stack.at(0), 0);
+  }
 };
 template <>
 struct PopResult<void> {
@@ -182,8 +194,8 @@ struct Boxing<R(Args...)> {
   }
   template <size_t... I>
   static void run(RawKernel kernel, KeySet keys, Stack& stack, std::index_sequence<I...>) {
-    LAMINA_CHECK(stack.size() == sizeof...(Args), "dispatch: wrong number of boxed arguments; got ", stack.size(),
-                 "; expected ", sizeof...(Args));
+    LAMINA_CHECK(stack.size() == sizeof...(Args), "dispatch: wrong number of boxed arguments; got ",
+                 stack.size(), "; expected ", sizeof...(Args));
     Stack arguments;
     arguments.swap(stack);
     std::tuple<Unboxed<Args>...> unboxed{Unboxed<Args>(arguments[I], I)...};

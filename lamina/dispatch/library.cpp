@@ -11,7 +11,8 @@ namespace lamina::dispatch {
 
 namespace {
 
-// An operator that no paragraph describes. It and its strings live as long as the process: handles may be kept.
+// An operator that no paragraph describes. It and its strings live as long as the process: handles
+// may be kept.
 struct RuntimeOperator {
   std::string name, overload, schema, where;
   OperatorInfo info;
@@ -22,6 +23,7 @@ struct RuntimeOperator {
 struct State {
   std::map<std::string, std::unique_ptr<RuntimeOperator>, std::less<>> operators;
   std::map<DispatchKey, std::vector<Kernel>> fallbacks;
+  std::map<std::string, int> places;  // how many libraries called themselves so
 };
 State& state() {
   static auto* s = new State;
@@ -30,8 +32,9 @@ State& state() {
 
 const Operator* find_static(std::string_view full_name) {
   const auto* end = kStaticOperators + kNumStaticOperators;
-  const auto* it = std::lower_bound(kStaticOperators, end, full_name,
-                                    [](const Operator* op, std::string_view n) { return op->full_name() < n; });
+  const auto* it =
+      std::lower_bound(kStaticOperators, end, full_name,
+                       [](const Operator* op, std::string_view n) { return op->full_name() < n; });
   return it != end && (*it)->full_name() == full_name ? *it : nullptr;
 }
 
@@ -40,11 +43,12 @@ struct ParsedName {
   uint32_t num_arguments = 0;
 };
 
-// The name of a schema and the number of its arguments; raises where brackets, arrow or name are wrong.
+// The name of a schema and the number of its arguments; raises where brackets, arrow or name are
+// wrong.
 ParsedName parse_schema_name(std::string_view schema) {
   const auto fail = [&](const char* what) {
-    raise(ErrorKind::Runtime,
-          str("Library.define: malformed schema, ", what, "; got '", schema, "'; expected name(Tensor x) -> Tensor"));
+    raise(ErrorKind::Runtime, str("Library.define: malformed schema, ", what, "; got '", schema,
+                                  "'; expected name(Tensor x) -> Tensor"));
   };
   const size_t open = schema.find('(');
   if (open == std::string_view::npos || open == 0) fail("no argument list");
@@ -65,7 +69,7 @@ ParsedName parse_schema_name(std::string_view schema) {
       in_argument = true;
     }
   }
-  if (close == schema.size()) fail("the argument list does not end");
+  if (close == schema.size() || schema[close] != ')') fail("the argument list does not end");
   arguments += in_argument && !star;
   const std::string_view rest = schema.substr(close + 1);
   if (rest.find("->") == std::string_view::npos) fail("no '->'");
@@ -75,7 +79,8 @@ ParsedName parse_schema_name(std::string_view schema) {
   out.name = full.substr(0, dot);
   if (dot != std::string_view::npos) out.overload = full.substr(dot + 1);
   for (const char c : full)
-    if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == ':')) fail("the name has an odd character");
+    if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == ':'))
+      fail("the name has an odd character");
   out.num_arguments = arguments;
   return out;
 }
@@ -83,9 +88,10 @@ ParsedName parse_schema_name(std::string_view schema) {
 // Layers that have nothing to say about most operators.
 bool lets_through(DispatchKey key) {
   static constexpr KeySet kLayers =
-      KeySet::of(DispatchKey::BackendSelect, DispatchKey::Named, DispatchKey::ADInplaceOrView, DispatchKey::Tracer,
-                 DispatchKey::Fake, DispatchKey::AutogradFunctionality) |
-      kAutogradKeys | kAutocastKeys | KeySet::of(DispatchKey::PythonTLSSnapshot, DispatchKey::PreDispatch);
+      KeySet::of(DispatchKey::BackendSelect, DispatchKey::Named, DispatchKey::ADInplaceOrView,
+                 DispatchKey::Tracer, DispatchKey::Fake, DispatchKey::AutogradFunctionality) |
+      kAutogradKeys | kAutocastKeys |
+      KeySet::of(DispatchKey::PythonTLSSnapshot, DispatchKey::PreDispatch);
   return kLayers.has(key);
 }
 
@@ -101,7 +107,8 @@ const Operator* find_operator(std::string_view full_name) {
 
 std::vector<std::string> all_operator_names() {
   std::vector<std::string> names;
-  for (size_t i = 0; i < kNumStaticOperators; ++i) names.push_back(kStaticOperators[i]->full_name());
+  for (size_t i = 0; i < kNumStaticOperators; ++i)
+    names.push_back(kStaticOperators[i]->full_name());
   State& s = state();
   const std::lock_guard lock(detail::registration_mutex());
   for (const auto& [name, op] : s.operators)
@@ -109,7 +116,13 @@ std::vector<std::string> all_operator_names() {
   return names;
 }
 
-Library::Library(std::string ns, std::string where) : namespace_(std::move(ns)), where_(std::move(where)) {}
+Library::Library(std::string ns, std::string where)
+    : namespace_(std::move(ns)), where_(std::move(where)) {
+  // A kernel is taken out again by the place it came from, so no two libraries share one.
+  const std::lock_guard lock(detail::registration_mutex());
+  const int number = ++state().places[where_];
+  if (number > 1) where_ += str(" #", number);
+}
 
 Library::~Library() {
   State& s = state();
@@ -120,14 +133,16 @@ Library::~Library() {
     else if (const auto it = s.operators.find(r.name); it != s.operators.end())
       it->second->op.remove_kernel(r.key, where_);
   }
-  for (const DispatchKey key : fallbacks_) s.fallbacks[key].pop_back();
+  for (const DispatchKey key : fallbacks_)
+    std::erase_if(s.fallbacks[key], [&](const Kernel& k) { return k.where == where_; });
   for (const std::string& name : operators_) s.operators[name]->defined = false;
   if (!fallbacks_.empty())
     for (size_t i = 0; i < kNumStaticOperators; ++i) kStaticOperators[i]->forget_resolutions();
 }
 
 std::string Library::qualify(std::string_view name) const {
-  return name.find("::") != std::string_view::npos ? std::string(name) : str(namespace_, "::", name);
+  return name.find("::") != std::string_view::npos ? std::string(name)
+                                                   : str(namespace_, "::", name);
 }
 
 namespace {
@@ -149,7 +164,8 @@ const Operator& Library::define(std::string_view schema) {
   const std::string base = qualify(parsed.name);
   const std::string full = parsed.overload.empty() ? base : str(base, ".", parsed.overload);
   const std::lock_guard lock(detail::registration_mutex());
-  LAMINA_CHECK(find_operator(full) == nullptr, "Library.define: the operator exists already; got ", full);
+  LAMINA_CHECK(find_operator(full) == nullptr, "Library.define: the operator exists already; got ",
+               full);
   RuntimeOperator& op = runtime_operator(full);
   op.schema = base + std::string(schema.substr(parsed.name.size()));
   op.where = where_;
@@ -176,10 +192,13 @@ void Library::implement(std::string_view name, DispatchKey key, BoxedKernel kern
 }
 void Library::implement_typed(std::string_view name, DispatchKey key, RawKernel kernel) {
   LAMINA_CHECK(find_static(qualify(name)) != nullptr,
-               "Library.implement_typed: typed kernels need an operator known at build time; got ", qualify(name));
+               "Library.implement_typed: typed kernels need an operator known at build time; got ",
+               qualify(name));
   add(name, key, Kernel{kernel, nullptr, false, {}});
 }
-void Library::fallthrough(std::string_view name, DispatchKey key) { add(name, key, Kernel{nullptr, nullptr, true, {}}); }
+void Library::fallthrough(std::string_view name, DispatchKey key) {
+  add(name, key, Kernel{nullptr, nullptr, true, {}});
+}
 
 void Library::fallback(DispatchKey key, BoxedKernel kernel) {
   State& s = state();
@@ -202,7 +221,8 @@ Kernel fallback_for(DispatchKey key) {
   const std::lock_guard lock(detail::registration_mutex());
   const auto it = s.fallbacks.find(key);
   if (it != s.fallbacks.end() && !it->second.empty()) return it->second.back();
-  if (const BoxedKernel builtin = builtin_fallback(key)) return Kernel{nullptr, builtin, false, "lamina/composite/lazy_marks.cpp"};
+  if (const BoxedKernel builtin = builtin_fallback(key))
+    return Kernel{nullptr, builtin, false, "lamina/composite/lazy_marks.cpp"};
   if (lets_through(key)) return Kernel{nullptr, nullptr, true, "lamina/dispatch/library.cpp"};
   return {};
 }

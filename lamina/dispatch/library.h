@@ -22,9 +22,11 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  // "name.overload(Tensor x, int n=1) -> Tensor". Raises Runtime where the operator exists or the schema is malformed.
+  // "name.overload(Tensor x, int n=1) -> Tensor". Raises Runtime where the operator exists or the
+  // schema is malformed.
   const Operator& define(std::string_view schema);
-  // A boxed kernel for one operator and key; the schema may come later than the kernel, from whatever library.
+  // A boxed kernel for one operator and key; the schema may come later than the kernel, from
+  // whatever library.
   void implement(std::string_view name, DispatchKey key, BoxedKernel kernel);
   // A typed kernel R(*)(KeySet, Args...) for an operator with a build-time signature.
   void implement_typed(std::string_view name, DispatchKey key, RawKernel kernel);

@@ -17,7 +17,9 @@ extern __attribute__((tls_model("initial-exec"))) constinit thread_local LocalSt
 
 class IncludeGuard {
  public:
-  explicit IncludeGuard(KeySet keys) : before_(t_local.included) { t_local.included = before_ | keys; }
+  explicit IncludeGuard(KeySet keys) : before_(t_local.included) {
+    t_local.included = before_ | keys;
+  }
   ~IncludeGuard() { t_local.included = before_; }
   IncludeGuard(const IncludeGuard&) = delete;
   IncludeGuard& operator=(const IncludeGuard&) = delete;
@@ -28,7 +30,9 @@ class IncludeGuard {
 
 class ExcludeGuard {
  public:
-  explicit ExcludeGuard(KeySet keys) : before_(t_local.excluded) { t_local.excluded = before_ | keys; }
+  explicit ExcludeGuard(KeySet keys) : before_(t_local.excluded) {
+    t_local.excluded = before_ | keys;
+  }
   ~ExcludeGuard() { t_local.excluded = before_; }
   ExcludeGuard(const ExcludeGuard&) = delete;
   ExcludeGuard& operator=(const ExcludeGuard&) = delete;

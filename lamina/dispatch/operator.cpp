@@ -18,7 +18,9 @@ struct RuntimeKernels {
 
 namespace {
 
-constexpr bool is_backend(DispatchKey key) { return key == DispatchKey::Undefined || kBackendKeys.has(key); }
+constexpr bool is_backend(DispatchKey key) {
+  return key == DispatchKey::Undefined || kBackendKeys.has(key);
+}
 
 }  // namespace
 
@@ -41,8 +43,10 @@ std::string Operator::full_name() const {
 }
 
 namespace {
-// The kernel registered for exactly `key` (an alias key counts as itself): the newest at run time, else the static one.
-bool registered(const OperatorInfo& info, const RuntimeKernels* runtime, DispatchKey key, Kernel& out) {
+// The kernel registered for exactly `key` (an alias key counts as itself): the newest at run time,
+// else the static one.
+bool registered(const OperatorInfo& info, const RuntimeKernels* runtime, DispatchKey key,
+                Kernel& out) {
   if (runtime) {
     auto [first, last] = runtime->kernels.equal_range(key);
     if (first != last) {
@@ -88,20 +92,23 @@ Operator::Resolution Operator::resolution(DispatchKey key) const {
   const RuntimeKernels* runtime = runtime_.load();
   Kernel k;
   // 1. A kernel for this very key.
-  if (registered(*info_, runtime, key, k)) return {k, kAutogradKeys.has(key) ? "autograd kernel" : "kernel"};
+  if (registered(*info_, runtime, key, k))
+    return {k, kAutogradKeys.has(key) ? "autograd kernel" : "kernel"};
   // 2. Backends: kernels that serve every backend and leave gradients to their own autograd kernel.
   if (is_backend(key)) {
-    for (const DispatchKey alias :
-         {DispatchKey::CompositeExplicitAutogradNonFunctional, DispatchKey::CompositeExplicitAutograd})
+    for (const DispatchKey alias : {DispatchKey::CompositeExplicitAutogradNonFunctional,
+                                    DispatchKey::CompositeExplicitAutograd})
       if (registered(*info_, runtime, alias, k)) return {k, "default backend kernel"};
   }
-  // 3. Composites, which need neither a kernel nor a gradient; a backend's own kernel takes over its autograd key too.
+  // 3. Composites, which need neither a kernel nor a gradient; a backend's own kernel takes over
+  // its autograd key too.
   if (is_backend(key) || kAutogradKeys.has(key)) {
     Kernel own;
     const DispatchKey backend = backend_of_autograd(key);
-    const bool taken_over = kAutogradKeys.has(key) && backend != DispatchKey::Undefined &&
-                            (registered(*info_, runtime, backend, own) ||
-                             registered(*info_, runtime, DispatchKey::CompositeExplicitAutograd, own));
+    const bool taken_over =
+        kAutogradKeys.has(key) && backend != DispatchKey::Undefined &&
+        (registered(*info_, runtime, backend, own) ||
+         registered(*info_, runtime, DispatchKey::CompositeExplicitAutograd, own));
     if (!taken_over && registered(*info_, runtime, DispatchKey::CompositeImplicitAutograd, k))
       return {k, "math kernel"};
   }
@@ -142,12 +149,12 @@ void Operator::call_boxed(KeySet keys, Stack& stack) const {
       keys = keys - key;
       continue;
     }
+    if (!r.kernel.boxed && (!r.kernel.function || !info_->call_unboxed)) raise_missing(keys);
+    // A boxed kernel that a typed call reaches was announced there.
+    std::optional<detail::ObservedCall> observed;
+    if (t_local.observer && !(r.kernel.boxed && info_->boxing_kernel)) [[unlikely]]
+      observed.emplace(*this, keys, r.kernel.function);
     if (r.kernel.boxed) return r.kernel.boxed(*this, keys, stack);
-    if (!r.kernel.function || !info_->call_unboxed) raise_missing(keys);
-    if (t_local.observer) [[unlikely]] {
-      const detail::ObservedCall observed(*this, keys, r.kernel.function);
-      return info_->call_unboxed(r.kernel.function, keys, stack);
-    }
     return info_->call_unboxed(r.kernel.function, keys, stack);
   }
 }
@@ -166,8 +173,8 @@ void Operator::raise_missing(KeySet keys) const {
   const std::string_view backend = key == DispatchKey::Undefined ? "no tensor argument" : name(key);
   raise(ErrorKind::NotImplemented,
         str("Could not run '", full_name(), "' with arguments from the '", backend,
-            "' backend: the operator has no kernel there; it is available for these backends: [", have,
-            "]; move the operands to one of them"));
+            "' backend: the operator has no kernel there; it is available for these backends: [",
+            have, "]; move the operands to one of them"));
 }
 
 std::string Operator::dump_table() const {
@@ -176,8 +183,8 @@ std::string Operator::dump_table() const {
     const auto key = static_cast<DispatchKey>(i);
     const Resolution r = resolution(key);
     if (r.rule.empty()) continue;
-    out += str(name(key), ": ", r.kernel.fallthrough ? "fallthrough " : "", "registered at ", r.kernel.where, " [",
-               r.rule, "]\n");
+    out += str(name(key), ": ", r.kernel.fallthrough ? "fallthrough " : "", "registered at ",
+               r.kernel.where, " [", r.rule, "]\n");
   }
   return out;
 }
@@ -218,10 +225,12 @@ std::recursive_mutex& registration_mutex() {
 }
 
 void raise_boxed_type(size_t position, const Value& value) {
-  static constexpr const char* kNames[] = {"None",   "Tensor", "Scalar",   "int",      "float",  "bool",
-                                           "str",    "int[]",  "float[]",  "bool[]",   "Tensor[]", "Scalar[]",
-                                           "dtype",  "Device", "Layout",   "MemoryFormat", "Generator"};
-  raise(ErrorKind::Type, str("dispatch: boxed argument ", position, " has the wrong type; got ", kNames[value.index()]));
+  static constexpr const char* kNames[] = {
+      "None",  "Tensor", "Scalar",  "int",          "float",    "bool",
+      "str",   "int[]",  "float[]", "bool[]",       "Tensor[]", "Scalar[]",
+      "dtype", "Device", "Layout",  "MemoryFormat", "Generator"};
+  raise(ErrorKind::Type, str("dispatch: boxed argument ", position, " has the wrong type; got ",
+                             kNames[value.index()]));
 }
 }  // namespace detail
 

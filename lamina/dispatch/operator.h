@@ -1,5 +1,5 @@
-// An operator: schema, kernels by key, and the table that a call reads. The handle is a constant; its table fills
-// at the first call of each key.
+// An operator: schema, kernels by key, and the table that a call reads. The handle is a constant;
+// its table fills at the first call of each key.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,8 @@ namespace lamina::dispatch {
 
 class Operator;
 
-using RawKernel = void (*)();  // R (*)(KeySet, Args...) of the operator's signature, its type erased
+using RawKernel =
+    void (*)();  // R (*)(KeySet, Args...) of the operator's signature, its type erased
 using BoxedKernel = void (*)(const Operator& op, KeySet keys, Stack& stack);
 
 // Kernels known at build time.
@@ -29,10 +30,11 @@ struct StaticKernel {
 struct OperatorInfo {
   const char* name;      // "aten::add"
   const char* overload;  // "Tensor", or ""
-  const char* schema;    // "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
-  const char* where;     // file:line of the paragraph
+  const char* schema;  // "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+  const char* where;   // file:line of the paragraph
   std::span<const StaticKernel> kernels;
-  void (*call_unboxed)(RawKernel kernel, KeySet keys, Stack& stack);  // null: known at run time only, always boxed
+  void (*call_unboxed)(RawKernel kernel, KeySet keys,
+                       Stack& stack);  // null: known at run time only, always boxed
   RawKernel boxing_kernel;  // typed; boxes its arguments and runs the operator's boxed kernel
   uint32_t num_arguments;
   uint64_t written;  // bit i: argument i is written to
@@ -57,7 +59,8 @@ class Operator {
   const OperatorInfo& info() const { return *info_; }
   std::string full_name() const;  // "aten::add.Tensor"
 
-  // The kernel that a call with these keys runs, with the keys that have nothing to do taken out of `keys`.
+  // The kernel that a call with these keys runs, with the keys that have nothing to do taken out of
+  // `keys`.
   RawKernel lookup(KeySet& keys) const {
     keys = KeySet(keys.bits() & ~skipped_.load(std::memory_order_relaxed));
     const RawKernel f = table_[static_cast<int>(keys.highest())].load(std::memory_order_acquire);
@@ -66,8 +69,8 @@ class Operator {
   void call_boxed(KeySet keys, Stack& stack) const;
   void call_boxed(Stack& stack) const;
 
-  // Which kernel serves `key`, and by which rule: "kernel", "math kernel", "autograd kernel", "default backend kernel",
-  // "backend fallback"; empty where there is none.
+  // Which kernel serves `key`, and by which rule: "kernel", "math kernel", "autograd kernel",
+  // "default backend kernel", "backend fallback"; empty where there is none.
   struct Resolution {
     Kernel kernel;
     std::string_view rule;
@@ -112,7 +115,8 @@ class ObserverGuard {
 
 namespace detail {
 struct ObservedCall {
-  ObservedCall(const Operator& op, KeySet keys, RawKernel kernel) : op_(op), observer_(t_local.observer) {
+  ObservedCall(const Operator& op, KeySet keys, RawKernel kernel)
+      : op_(op), observer_(t_local.observer) {
     observer_->on_call(op, keys, kernel);
   }
   ~ObservedCall() { observer_->on_return(op_); }
@@ -136,7 +140,8 @@ struct Caller<R(Args...)> {
 };
 }  // namespace detail
 
-// The keys of a call: what its tensors carry and this thread adds, without what this thread takes out.
+// The keys of a call: what its tensors carry and this thread adds, without what this thread takes
+// out.
 inline KeySet effective(KeySet keys) { return (keys | t_local.included) - t_local.excluded; }
 
 inline KeySet keys_of(const Tensor& t) { return t.keys(); }

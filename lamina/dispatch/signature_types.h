@@ -1,4 +1,5 @@
-// Every type that can stand in an operator's signature. Generated headers include this and nothing else.
+// Every type that can stand in an operator's signature. Generated headers include this and nothing
+// else.
 #pragma once
 
 #include <optional>

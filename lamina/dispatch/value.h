@@ -13,9 +13,10 @@
 
 namespace lamina::dispatch {
 
-using Value = std::variant<std::monostate, Tensor, Scalar, int64_t, double, bool, std::string, std::vector<int64_t>,
-                           std::vector<double>, std::vector<bool>, std::vector<Tensor>, std::vector<Scalar>,
-                           ScalarType, Device, Layout, MemoryFormat, Generator>;
+using Value =
+    std::variant<std::monostate, Tensor, Scalar, int64_t, double, bool, std::string,
+                 std::vector<int64_t>, std::vector<double>, std::vector<bool>, std::vector<Tensor>,
+                 std::vector<Scalar>, ScalarType, Device, Layout, MemoryFormat, Generator>;
 
 // Arguments in order of the schema; a boxed kernel replaces them by its results.
 using Stack = std::vector<Value>;

@@ -14,8 +14,8 @@ tile::Operand operand(const Tensor& t) { return {t.data(), t.dtype(), t.strides(
 // A tensor without dimensions as one of one element.
 Tensor at_least_1d(const Tensor& t) { return t.dim() == 0 ? kernels::view(t, {1}) : t; }
 
-void extremum(tile::Reduce kind, const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim,
-              bool keepdim) {
+void extremum(tile::Reduce kind, const Tensor& values, const Tensor& indices, const Tensor& self,
+              int64_t dim, bool keepdim) {
   const Tensor in = at_least_1d(self);
   const int64_t d = wrap_dim(dim, self.dim(), "max");
   bool reduced[tile::kMaxDims] = {};
@@ -51,8 +51,10 @@ void scan(tile::Scan kind, const Tensor& result, const Tensor& self, int64_t dim
               .out_index = {}});
 }
 
-void run_softmax(tile::Softmax kind, const Tensor& result, const Tensor& first, const Tensor& second, int64_t dim) {
-  const Tensor out = at_least_1d(result), a = at_least_1d(first), b = second.defined() ? at_least_1d(second) : Tensor();
+void run_softmax(tile::Softmax kind, const Tensor& result, const Tensor& first,
+                 const Tensor& second, int64_t dim) {
+  const Tensor out = at_least_1d(result), a = at_least_1d(first),
+               b = second.defined() ? at_least_1d(second) : Tensor();
   tile::softmax({.kind = kind,
                  .accumulate = compute_type(first.dtype()),
                  .ndim = static_cast<int>(out.dim()),
@@ -65,7 +67,8 @@ void run_softmax(tile::Softmax kind, const Tensor& result, const Tensor& first, 
 
 // Rows along `dim` of a contiguous work copy with that dimension last.
 template <class F>
-void by_rows(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, int64_t out_length, F&& f) {
+void by_rows(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim,
+             int64_t out_length, F&& f) {
   const Tensor in = at_least_1d(self);
   const int64_t d = wrap_dim(dim, self.dim(), "sort");
   const Tensor rows = contiguous_values(kernels::transpose(in, d, -1));
@@ -73,7 +76,8 @@ void by_rows(const Tensor& values, const Tensor& indices, const Tensor& self, in
   const int64_t count = n == 0 ? 0 : rows.numel() / n;
   Sizes out_sizes{std::span<const int64_t>(rows.sizes())};
   out_sizes.back() = out_length;
-  const Tensor v = empty_contiguous(out_sizes, values.dtype(), kCpu), i = empty_contiguous(out_sizes, ScalarType::Int64, kCpu);
+  const Tensor v = empty_contiguous(out_sizes, values.dtype(), kCpu),
+               i = empty_contiguous(out_sizes, ScalarType::Int64, kCpu);
   if (count > 0) f(v.data(), i.data_as<int64_t>(), rows.data(), count, n);
   copy_values(at_least_1d(values), kernels::transpose(v, d, -1));
   copy_values(at_least_1d(indices), kernels::transpose(i, d, -1));
@@ -81,10 +85,12 @@ void by_rows(const Tensor& values, const Tensor& indices, const Tensor& self, in
 
 }  // namespace
 
-void max_dim(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool keepdim) {
+void max_dim(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim,
+             bool keepdim) {
   extremum(tile::Reduce::max_index, values, indices, self, dim, keepdim);
 }
-void min_dim(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool keepdim) {
+void min_dim(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim,
+             bool keepdim) {
   extremum(tile::Reduce::min_index, values, indices, self, dim, keepdim);
 }
 
@@ -101,25 +107,30 @@ void softmax(const Tensor& result, const Tensor& self, int64_t dim, bool) {
 void log_softmax(const Tensor& result, const Tensor& self, int64_t dim, bool) {
   run_softmax(tile::Softmax::log_softmax, result, self, {}, dim);
 }
-void softmax_backward(const Tensor& result, const Tensor& grad_output, const Tensor& output, int64_t dim) {
+void softmax_backward(const Tensor& result, const Tensor& grad_output, const Tensor& output,
+                      int64_t dim) {
   run_softmax(tile::Softmax::softmax_backward, result, grad_output, output, dim);
 }
-void log_softmax_backward(const Tensor& result, const Tensor& grad_output, const Tensor& output, int64_t dim) {
+void log_softmax_backward(const Tensor& result, const Tensor& grad_output, const Tensor& output,
+                          int64_t dim) {
   run_softmax(tile::Softmax::log_softmax_backward, result, grad_output, output, dim);
 }
 
-void sort(const Tensor& values, const Tensor& indices, const Tensor& self, std::optional<bool>, int64_t dim,
-          bool descending) {
+void sort(const Tensor& values, const Tensor& indices, const Tensor& self, std::optional<bool>,
+          int64_t dim, bool descending) {
   const int64_t n = self.dim() == 0 ? 1 : self.size(dim);
-  by_rows(values, indices, self, dim, n, [&](void* v, int64_t* i, const void* in, int64_t rows, int64_t length) {
-    cpu::sort_rows(v, i, in, rows, length, length, 1, self.dtype(), descending);
-  });
+  by_rows(values, indices, self, dim, n,
+          [&](void* v, int64_t* i, const void* in, int64_t rows, int64_t length) {
+            cpu::sort_rows(v, i, in, rows, length, length, 1, self.dtype(), descending);
+          });
 }
 
-void topk(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
-  by_rows(values, indices, self, dim, k, [&](void* v, int64_t* i, const void* in, int64_t rows, int64_t length) {
-    cpu::topk_rows(v, i, in, rows, length, k, length, 1, self.dtype(), largest);
-  });
+void topk(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t k, int64_t dim,
+          bool largest, bool) {
+  by_rows(values, indices, self, dim, k,
+          [&](void* v, int64_t* i, const void* in, int64_t rows, int64_t length) {
+            cpu::topk_rows(v, i, in, rows, length, k, length, 1, self.dtype(), largest);
+          });
 }
 
 }  // namespace lamina::kernels

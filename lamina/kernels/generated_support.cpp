@@ -1,7 +1,7 @@
 #include "lamina/kernels/generated_support.h"
 
-#include "lamina/dispatch/operator.h"
 #include "lamina/autograd/variable.h"
+#include "lamina/dispatch/operator.h"
 #include "lamina/ops/clone.h"
 #include "lamina/ops/copy.h"
 #include "lamina/shape/broadcast.h"
@@ -9,8 +9,8 @@
 
 namespace lamina {
 
-Target::Target(const Tensor& out, const ResultMeta& meta, std::initializer_list<const Tensor*> inputs, bool inplace,
-               const char* op)
+Target::Target(const Tensor& out, const ResultMeta& meta,
+               std::initializer_list<const Tensor*> inputs, bool inplace, const char* op)
     : out_(out) {
   check_no_internal_overlap(out, op);
   if (inplace)
@@ -55,7 +55,9 @@ void take_window(const Tensor& self, const Tensor& view) {
 
 bool expandable1(const Tensor& t, int64_t a) { return is_expandable(t.sizes(), {a}); }
 bool expandable2(const Tensor& t, int64_t a, int64_t b) { return is_expandable(t.sizes(), {a, b}); }
-bool expandable3(const Tensor& t, int64_t a, int64_t b, int64_t c) { return is_expandable(t.sizes(), {a, b, c}); }
+bool expandable3(const Tensor& t, int64_t a, int64_t b, int64_t c) {
+  return is_expandable(t.sizes(), {a, b, c});
+}
 
 bool scatter_value_fits(const Tensor& self, int64_t dim, const Tensor& index) {
   const int64_t d = wrap_dim(dim, self.dim(), "scatter");

@@ -10,14 +10,17 @@
 
 namespace lamina {
 
-inline Tensor make_result(const ResultMeta& meta) { return empty_contiguous(meta.sizes, meta.dtype, meta.device); }
+inline Tensor make_result(const ResultMeta& meta) {
+  return empty_contiguous(meta.sizes, meta.dtype, meta.device);
+}
 
-// The tensor that a kernel writes for an out= or in-place target: the target itself where it is contiguous, has the
-// result's type and shares no bytes with an input; else a fresh one that finish() copies over.
+// The tensor that a kernel writes for an out= or in-place target: the target itself where it is
+// contiguous, has the result's type and shares no bytes with an input; else a fresh one that
+// finish() copies over.
 class Target {
  public:
-  Target(const Tensor& out, const ResultMeta& meta, std::initializer_list<const Tensor*> inputs, bool inplace,
-         const char* op);
+  Target(const Tensor& out, const ResultMeta& meta, std::initializer_list<const Tensor*> inputs,
+         bool inplace, const char* op);
   const Tensor& tensor() const { return work_; }
   void finish() const;
 
@@ -30,8 +33,8 @@ class Target {
 void write_result(const Tensor& out, const Tensor& result, const char* op);
 // Writes a composite's result into `self` by copy_, recorded; sizes and type must fit.
 Tensor write_inplace(const Tensor& self, const Tensor& result, const char* op);
-// What a composite that is written back into self is computed from: a copy where it is recorded, since what it saves
-// would be overwritten.
+// What a composite that is written back into self is computed from: a copy where it is recorded,
+// since what it saves would be overwritten.
 Tensor value_before_write(const Tensor& self);
 // A copy that keeps the layout.
 Tensor copy_of(const Tensor& t);
@@ -46,15 +49,20 @@ inline ScalarType dtype(const Tensor& t) { return t.dtype(); }
 inline IntList sizes(const Tensor& t) { return t.sizes(); }
 inline bool is_floating_point(const Tensor& t) { return is_floating(t.dtype()); }
 inline bool is_complex(const Tensor& t) { return is_complex(t.dtype()); }
-inline bool is_differentiable(const Tensor& t) { return is_floating(t.dtype()) || is_complex(t.dtype()); }
+inline bool is_differentiable(const Tensor& t) {
+  return is_floating(t.dtype()) || is_complex(t.dtype());
+}
 inline bool is_integral(const Tensor& t) { return is_integral(t.dtype(), true); }
-inline bool is_index(const Tensor& t) { return t.dtype() == ScalarType::Int64 || t.dtype() == ScalarType::Int32; }
+inline bool is_index(const Tensor& t) {
+  return t.dtype() == ScalarType::Int64 || t.dtype() == ScalarType::Int32;
+}
 inline bool is_not_bool(const Tensor& t) { return t.dtype() != ScalarType::Bool; }
 inline bool is_bool(const Tensor& t) { return t.dtype() == ScalarType::Bool; }
 
 // --- conditions of check: ---
 inline bool integer_power_ok(const Tensor& base, const Scalar& exponent) {
-  return !lamina::is_integral(base.dtype(), true) || !exponent.is_integral() || exponent.to_int() >= 0;
+  return !lamina::is_integral(base.dtype(), true) || !exponent.is_integral() ||
+         exponent.to_int() >= 0;
 }
 template <class A, class B>
 bool integer_power_ok(const A&, const B&) {

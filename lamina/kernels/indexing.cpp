@@ -21,8 +21,9 @@ Tensor as_int64(const Tensor& index, const char* op) {
 }
 // gather and scatter take int64 only, as the peer.
 Tensor index_operand(const Tensor& index, const char* op) {
-  LAMINA_CHECK(index.dtype() == ScalarType::Int64 || index.dtype() == ScalarType::Int32 || index.numel() == 0, op,
-               ": Expected dtype int64 for index; got ", index);
+  LAMINA_CHECK(index.dtype() == ScalarType::Int64 || index.dtype() == ScalarType::Int32 ||
+                   index.numel() == 0,
+               op, ": Expected dtype int64 for index; got ", index);
   return at_least_1d(converted(index, ScalarType::Int64));
 }
 int dim_of(const Tensor& self, int64_t dim, const char* op) {
@@ -30,7 +31,8 @@ int dim_of(const Tensor& self, int64_t dim, const char* op) {
 }
 
 void check_same_type(const Tensor& self, const Tensor& src, const char* op) {
-  LAMINA_CHECK(self.dtype() == src.dtype(), op, ": Expected self.dtype to be equal to src.dtype; got ", self, " and ", src);
+  LAMINA_CHECK(self.dtype() == src.dtype(), op,
+               ": Expected self.dtype to be equal to src.dtype; got ", self, " and ", src);
 }
 
 }  // namespace
@@ -50,21 +52,24 @@ void cat(const Tensor& result, TensorList tensors, int64_t dim) {
     inputs.push_back(source(kept.back()));
   }
   if (inputs.empty()) return;
-  cpu::cat(strided(result), {inputs.data(), inputs.size()}, static_cast<int>(wrap_dim(dim, rank, "cat")),
-           item_size(result.dtype()));
+  cpu::cat(strided(result), {inputs.data(), inputs.size()},
+           static_cast<int>(wrap_dim(dim, rank, "cat")), item_size(result.dtype()));
 }
 
 void gather(const Tensor& result, const Tensor& self, int64_t dim, const Tensor& index, bool) {
   if (index.numel() == 0) return;
-  const Tensor i = index_operand(index, "gather"), out = at_least_1d(result), in = at_least_1d(self);
-  cpu::gather(strided(out), source(in), dim_of(self, dim, "gather"), source(i), item_size(self.dtype()));
+  const Tensor i = index_operand(index, "gather"), out = at_least_1d(result),
+               in = at_least_1d(self);
+  cpu::gather(strided(out), source(in), dim_of(self, dim, "gather"), source(i),
+              item_size(self.dtype()));
 }
 
 void scatter_src(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_same_type(self, src, "scatter");
   if (index.numel() == 0) return;
   const Tensor i = index_operand(index, "scatter"), out = at_least_1d(self), in = at_least_1d(src);
-  cpu::scatter(strided(out), dim_of(self, dim, "scatter"), source(i), source(in), item_size(self.dtype()));
+  cpu::scatter(strided(out), dim_of(self, dim, "scatter"), source(i), source(in),
+               item_size(self.dtype()));
 }
 
 void scatter_value(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
@@ -76,28 +81,32 @@ void scatter_value(const Tensor& self, int64_t dim, const Tensor& index, const S
 void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_same_type(self, src, "scatter_add");
   if (index.numel() == 0) return;
-  const Tensor i = index_operand(index, "scatter_add"), out = at_least_1d(self), in = at_least_1d(src);
-  cpu::scatter_add(strided(out), dim_of(self, dim, "scatter_add"), source(i), source(in), self.dtype());
+  const Tensor i = index_operand(index, "scatter_add"), out = at_least_1d(self),
+               in = at_least_1d(src);
+  cpu::scatter_add(strided(out), dim_of(self, dim, "scatter_add"), source(i), source(in),
+                   self.dtype());
 }
 
 namespace {
 cpu::Reduction old_reduction(std::string_view reduce) {
-  LAMINA_CHECK(reduce == "add" || reduce == "multiply", "scatter: reduce argument must be either add or multiply; got '",
-               reduce, "'");
+  LAMINA_CHECK(reduce == "add" || reduce == "multiply",
+               "scatter: reduce argument must be either add or multiply; got '", reduce, "'");
   return reduce == "add" ? cpu::Reduction::Sum : cpu::Reduction::Prod;
 }
 }  // namespace
 
-void scatter_old_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce) {
+void scatter_old_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                        std::string_view reduce) {
   const cpu::Reduction r = old_reduction(reduce);
   check_same_type(self, src, "scatter");
   if (index.numel() == 0) return;
   const Tensor i = index_operand(index, "scatter"), out = at_least_1d(self), in = at_least_1d(src);
-  cpu::scatter_reduce(strided(out), dim_of(self, dim, "scatter"), source(i), source(in), self.dtype(), r);
+  cpu::scatter_reduce(strided(out), dim_of(self, dim, "scatter"), source(i), source(in),
+                      self.dtype(), r);
 }
 
-void scatter_old_value_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
-                              std::string_view reduce) {
+void scatter_old_value_reduce(const Tensor& self, int64_t dim, const Tensor& index,
+                              const Scalar& value, std::string_view reduce) {
   Tensor src = empty_contiguous(index.sizes(), self.dtype(), self.device());
   kernels::fill(src, value);
   scatter_old_reduce(self, dim, index, src, reduce);
@@ -106,36 +115,45 @@ void scatter_old_value_reduce(const Tensor& self, int64_t dim, const Tensor& ind
 void index_select(const Tensor& result, const Tensor& self, int64_t dim, const Tensor& index) {
   const Tensor i = at_least_1d(as_int64(index, "index_select"));
   const Tensor out = at_least_1d(result), in = at_least_1d(self);
-  cpu::index_select(strided(out), source(in), dim_of(self, dim, "index_select"), source(i), item_size(self.dtype()));
+  cpu::index_select(strided(out), source(in), dim_of(self, dim, "index_select"), source(i),
+                    item_size(self.dtype()));
 }
 
 namespace {
 // source has self's sizes, but for `dim`, where it has index's.
-void check_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const char* op) {
+void check_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                  const char* op) {
   LAMINA_CHECK_INDEX(index.dim() <= 1, op, ": Index is supposed to be a vector; got ", index);
   check_same_type(self, src, op);
   const int64_t d = wrap_dim(dim, self.dim(), op);
   if (self.dim() == 0) {
-    LAMINA_CHECK(src.numel() == 1, op, ": source of a tensor without dimensions has one element; got ", src);
+    LAMINA_CHECK(src.numel() == 1, op,
+                 ": source of a tensor without dimensions has one element; got ", src);
     return;
   }
   Sizes expected{std::span<const int64_t>(self.sizes())};
   expected[d] = index.numel();
   const Tensor s = at_least_1d(src);
-  LAMINA_CHECK_INDEX(s.sizes() == IntList(expected), op, ": source does not fit; got ", src, "; expected sizes ", expected);
+  LAMINA_CHECK_INDEX(s.sizes() == IntList(expected), op, ": source does not fit; got ", src,
+                     "; expected sizes ", expected);
 }
 }  // namespace
 
-void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) {
+void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+               const Scalar& alpha) {
   check_slices(self, dim, index, src, "index_add_");
-  const Tensor i = at_least_1d(as_int64(index, "index_add_")), out = at_least_1d(self), in = at_least_1d(src);
-  cpu::index_add(strided(out), dim_of(self, dim, "index_add_"), source(i), source(in), alpha, self.dtype());
+  const Tensor i = at_least_1d(as_int64(index, "index_add_")), out = at_least_1d(self),
+               in = at_least_1d(src);
+  cpu::index_add(strided(out), dim_of(self, dim, "index_add_"), source(i), source(in), alpha,
+                 self.dtype());
 }
 
 void index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_slices(self, dim, index, src, "index_copy_");
-  const Tensor i = at_least_1d(as_int64(index, "index_copy_")), out = at_least_1d(self), in = at_least_1d(src);
-  cpu::index_copy(strided(out), dim_of(self, dim, "index_copy_"), source(i), source(in), item_size(self.dtype()));
+  const Tensor i = at_least_1d(as_int64(index, "index_copy_")), out = at_least_1d(self),
+               in = at_least_1d(src);
+  cpu::index_copy(strided(out), dim_of(self, dim, "index_copy_"), source(i), source(in),
+                  item_size(self.dtype()));
 }
 
 void index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
@@ -146,27 +164,33 @@ void index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Scal
 
 namespace {
 void check_mask(const Tensor& mask, const char* op) {
-  LAMINA_CHECK(mask.dtype() == ScalarType::Bool, op, ": only supports boolean masks, but got mask with dtype ", mask.dtype());
+  LAMINA_CHECK(mask.dtype() == ScalarType::Bool, op,
+               ": only supports boolean masks, but got mask with dtype ", mask.dtype());
 }
 Tensor expanded_mask(const Tensor& self, const Tensor& mask, const char* op) {
   check_mask(mask, op);
-  LAMINA_CHECK(is_expandable(mask.sizes(), self.sizes()), op, ": mask does not broadcast to self; got ", mask, " and ", self);
+  LAMINA_CHECK(is_expandable(mask.sizes(), self.sizes()), op,
+               ": mask does not broadcast to self; got ", mask, " and ", self);
   return kernels::expand(mask, self.sizes(), false);
 }
 }  // namespace
 
 void masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) {
   const Tensor m = expanded_mask(self, mask, "masked_fill");
-  LAMINA_CHECK(!value.is_complex() || self.is_complex(), "masked_fill: value cannot be converted to type ",
-               legacy_name(self.dtype()), " without overflow");
-  LAMINA_CHECK(!value.is_floating() || !is_integral(self.dtype(), true), "masked_fill: value cannot be converted to type ",
-               legacy_name(self.dtype()), " without overflow; got a floating number");
+  LAMINA_CHECK(!value.is_complex() || self.is_complex(),
+               "masked_fill: value cannot be converted to type ", legacy_name(self.dtype()),
+               " without overflow");
+  LAMINA_CHECK(!value.is_floating() || !is_integral(self.dtype(), true),
+               "masked_fill: value cannot be converted to type ", legacy_name(self.dtype()),
+               " without overflow; got a floating number");
   cpu::masked_fill(strided(self), source(m), value, self.dtype());
 }
 
 void masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
-  LAMINA_CHECK(value.dim() == 0, "masked_fill: masked_fill only supports a 0-dimensional value tensor, but got tensor with ",
-               value.dim(), " dimension(s).");
+  LAMINA_CHECK(
+      value.dim() == 0,
+      "masked_fill: masked_fill only supports a 0-dimensional value tensor, but got tensor with ",
+      value.dim(), " dimension(s).");
   const Scalar number = tile::load_scalar(value.data(), value.dtype());
   masked_fill(self, mask, number);
 }
@@ -191,12 +215,15 @@ void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& src) {
 Tensor nonzero(const Tensor& self) {
   const int64_t count = cpu::count_nonzero(source(self), self.dtype());
   // Transposed, as the peer lays it out: the columns are contiguous.
-  Tensor out = lamina::empty_strided({count, self.dim()}, {1, std::max<int64_t>(count, 1)}, ScalarType::Int64, self.device());
-  if (self.dim() > 0) cpu::nonzero(out.data_as<int64_t>(), count, 1, out.strides()[1], source(self), self.dtype());
+  Tensor out = lamina::empty_strided({count, self.dim()}, {1, std::max<int64_t>(count, 1)},
+                                     ScalarType::Int64, self.device());
+  if (self.dim() > 0)
+    cpu::nonzero(out.data_as<int64_t>(), count, 1, out.strides()[1], source(self), self.dtype());
   return out;
 }
 
-// ---- advanced indexing ----------------------------------------------------------------------------------------------
+// ---- advanced indexing
+// ----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -205,7 +232,7 @@ struct AdvancedIndex {
   Tensor self;                  // indexed dimensions at `first`, adjacent
   std::vector<Tensor> indices;  // int64, broadcast to one shape
   Sizes index_sizes;
-  int64_t first = 0;            // where the index dimensions stand in the result
+  int64_t first = 0;  // where the index dimensions stand in the result
   Sizes result_sizes;
 };
 
@@ -219,22 +246,27 @@ std::vector<Tensor> expand_masks(const Tensor& self, TensorList indices) {
     if (index.dtype() == ScalarType::Bool || index.dtype() == ScalarType::UInt8) {
       for (int64_t j = 0; j < index.dim(); ++j) {
         const int64_t d = static_cast<int64_t>(out.size()) + j;
-        LAMINA_CHECK_INDEX(d < self.dim() && index.sizes()[j] == self.sizes()[d], "index: The shape of the mask ",
-                           index.sizes(), " at index ", j, " does not match the shape of the indexed tensor ",
-                           self.sizes(), " at index ", d);
+        LAMINA_CHECK_INDEX(d < self.dim() && index.sizes()[j] == self.sizes()[d],
+                           "index: The shape of the mask ", index.sizes(), " at index ", j,
+                           " does not match the shape of the indexed tensor ", self.sizes(),
+                           " at index ", d);
       }
-      LAMINA_CHECK_INDEX(index.dim() > 0, "index: a mask without dimensions adds a dimension; unsqueeze self and the mask");
+      LAMINA_CHECK_INDEX(
+          index.dim() > 0,
+          "index: a mask without dimensions adds a dimension; unsqueeze self and the mask");
       const Tensor where = kernels::nonzero(index);
       for (int64_t j = 0; j < index.dim(); ++j) out.push_back(kernels::select(where, 1, j));
       continue;
     }
-    LAMINA_CHECK_INDEX(index.dtype() == ScalarType::Int64 || index.dtype() == ScalarType::Int32 ||
-                           index.dtype() == ScalarType::Int16 || index.dtype() == ScalarType::Int8,
-                       "index: tensors used as indices must be long, int, byte or bool tensors; got ", index);
+    LAMINA_CHECK_INDEX(
+        index.dtype() == ScalarType::Int64 || index.dtype() == ScalarType::Int32 ||
+            index.dtype() == ScalarType::Int16 || index.dtype() == ScalarType::Int8,
+        "index: tensors used as indices must be long, int, byte or bool tensors; got ", index);
     out.push_back(converted(index, ScalarType::Int64));
   }
-  LAMINA_CHECK_INDEX(static_cast<int64_t>(out.size()) <= self.dim(), "index: too many indices for tensor of dimension ",
-                     self.dim(), " (got ", out.size(), ")");
+  LAMINA_CHECK_INDEX(static_cast<int64_t>(out.size()) <= self.dim(),
+                     "index: too many indices for tensor of dimension ", self.dim(), " (got ",
+                     out.size(), ")");
   return out;
 }
 
@@ -247,7 +279,8 @@ AdvancedIndex resolve(const Tensor& self, TensorList given) {
   for (int64_t d = 0; d < self.dim(); ++d)
     if (indices[d].defined()) indexed.push_back(d);
   LAMINA_CHECK_INDEX(!indexed.empty(), "index: at least one index is needed");
-  const bool adjacent = indexed.back() - indexed.front() + 1 == static_cast<int64_t>(indexed.size());
+  const bool adjacent =
+      indexed.back() - indexed.front() + 1 == static_cast<int64_t>(indexed.size());
   a.first = adjacent ? indexed.front() : 0;
   for (int64_t d = 0; d < a.first; ++d) order.push_back(d);
   for (const int64_t d : indexed) order.push_back(d);
@@ -270,11 +303,13 @@ AdvancedIndex resolve(const Tensor& self, TensorList given) {
     try {
       a.index_sizes = broadcast_sizes(a.index_sizes, indices[d].sizes(), "index");
     } catch (const Error&) {
-      raise(ErrorKind::Index, str("index: shape mismatch: indexing tensors could not be broadcast together with shapes ",
+      raise(ErrorKind::Index, str("index: shape mismatch: indexing tensors could not be broadcast "
+                                  "together with shapes ",
                                   a.index_sizes, ", ", indices[d].sizes()));
     }
   }
-  for (const int64_t d : indexed) a.indices.push_back(kernels::expand(indices[d], a.index_sizes, false));
+  for (const int64_t d : indexed)
+    a.indices.push_back(kernels::expand(indices[d], a.index_sizes, false));
   const auto k = static_cast<int64_t>(indexed.size());
   for (int64_t d = 0; d < a.first; ++d) a.result_sizes.push_back(a.self.sizes()[d]);
   for (const int64_t s : a.index_sizes) a.result_sizes.push_back(s);
@@ -286,7 +321,8 @@ AdvancedIndex resolve(const Tensor& self, TensorList given) {
   return a;
 }
 
-// The arrays that the kernel walks: self's strides without the indexed dimensions, the indices' strides with zeros.
+// The arrays that the kernel walks: self's strides without the indexed dimensions, the indices'
+// strides with zeros.
 template <class F>
 void with_arrays(const AdvancedIndex& a, F&& f) {
   const auto k = static_cast<int64_t>(a.indices.size());
@@ -294,7 +330,8 @@ void with_arrays(const AdvancedIndex& a, F&& f) {
   const auto index_rank = static_cast<int64_t>(a.index_sizes.size());
   Sizes self_strides(rank, 0);
   for (int64_t d = 0; d < a.first; ++d) self_strides[d] = a.self.strides()[d];
-  for (int64_t d = a.first + index_rank; d < rank; ++d) self_strides[d] = a.self.strides()[d - index_rank + k];
+  for (int64_t d = a.first + index_rank; d < rank; ++d)
+    self_strides[d] = a.self.strides()[d - index_rank + k];
   std::vector<Sizes> strides;
   std::vector<const int64_t*> data, stride_data;
   Sizes sizes, steps;
@@ -326,42 +363,53 @@ Tensor index(const Tensor& self, TensorList indices) {
   Tensor out = empty_contiguous(a.result_sizes, self.dtype(), self.device());
   if (out.numel() == 0) return out;
   with_arrays(a, [&](const cpu::IndexArrays& arrays, const Sizes& strides) {
-    cpu::index_get(strided(out), {a.self.data(), {a.result_sizes.data(), a.result_sizes.size()}, {strides.data(), strides.size()}},
+    cpu::index_get(strided(out),
+                   {a.self.data(),
+                    {a.result_sizes.data(), a.result_sizes.size()},
+                    {strides.data(), strides.size()}},
                    arrays, item_size(self.dtype()));
   });
   return out;
 }
 
 void index_put(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
-  LAMINA_CHECK(self.dtype() == values.dtype(), "index_put_: Index put requires the source and destination dtypes match, got ",
-               legacy_name(self.dtype()), " for the destination and ", legacy_name(values.dtype()), " for the source.");
+  LAMINA_CHECK(self.dtype() == values.dtype(),
+               "index_put_: Index put requires the source and destination dtypes match, got ",
+               legacy_name(self.dtype()), " for the destination and ", legacy_name(values.dtype()),
+               " for the source.");
   const AdvancedIndex a = resolve(self, indices);
-  LAMINA_CHECK(is_expandable(values.sizes(), a.result_sizes), "index_put_: shape mismatch: value tensor of shape ",
-               values.sizes(), " cannot be broadcast to indexing result of shape ", a.result_sizes);
+  LAMINA_CHECK(is_expandable(values.sizes(), a.result_sizes),
+               "index_put_: shape mismatch: value tensor of shape ", values.sizes(),
+               " cannot be broadcast to indexing result of shape ", a.result_sizes);
   Tensor v = kernels::expand(values, a.result_sizes, false);
   if (v.numel() == 0) return;
-  if (may_share_bytes(self, v)) v = contiguous_values(v).is_same(v) ? kernels::clone(v, {}) : contiguous_values(v);
+  if (may_share_bytes(self, v))
+    v = contiguous_values(v).is_same(v) ? kernels::clone(v, {}) : contiguous_values(v);
   with_arrays(a, [&](const cpu::IndexArrays& arrays, const Sizes& strides) {
-    cpu::index_put({a.self.data(), {a.result_sizes.data(), a.result_sizes.size()}, {strides.data(), strides.size()}}, arrays,
-                   source(v), self.dtype(), accumulate);
+    cpu::index_put({a.self.data(),
+                    {a.result_sizes.data(), a.result_sizes.size()},
+                    {strides.data(), strides.size()}},
+                   arrays, source(v), self.dtype(), accumulate);
   });
 }
 
-// ---- gradients of views -----------------------------------------------------------------------------------------------
+// ---- gradients of views
+// -----------------------------------------------------------------------------------------------
 
-void select_backward(const Tensor& result, const Tensor& grad_output, IntList, int64_t dim, int64_t index) {
+void select_backward(const Tensor& result, const Tensor& grad_output, IntList, int64_t dim,
+                     int64_t index) {
   zero_bytes(result);
   copy_values(kernels::select(result, dim, index), grad_output);
 }
 
-void slice_backward(const Tensor& result, const Tensor& grad_output, IntList, int64_t dim, std::optional<int64_t> start,
-                    std::optional<int64_t> end, int64_t step) {
+void slice_backward(const Tensor& result, const Tensor& grad_output, IntList, int64_t dim,
+                    std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
   zero_bytes(result);
   copy_values(kernels::slice(result, dim, start, end, step), grad_output);
 }
 
-void diagonal_backward(const Tensor& result, const Tensor& grad_output, IntList, int64_t offset, int64_t dim1,
-                       int64_t dim2) {
+void diagonal_backward(const Tensor& result, const Tensor& grad_output, IntList, int64_t offset,
+                       int64_t dim1, int64_t dim2) {
   zero_bytes(result);
   copy_values(kernels::diagonal(result, offset, dim1, dim2), grad_output);
 }

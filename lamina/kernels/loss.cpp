@@ -48,8 +48,8 @@ void by_type(ScalarType t, F&& f) {
 
 namespace kernels {
 
-void nll_loss(const Tensor& output, const Tensor& total_weight, const Tensor& self, const Tensor& target,
-              const Tensor& weight, int64_t reduction, int64_t ignore_index) {
+void nll_loss(const Tensor& output, const Tensor& total_weight, const Tensor& self,
+              const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index) {
   const Problem p = problem(self, target, weight);
   by_type(p.input.dtype(), [&](auto zero) {
     using T = decltype(zero);
@@ -93,20 +93,25 @@ void nll_loss(const Tensor& output, const Tensor& total_weight, const Tensor& se
   });
 }
 
-void nll_loss_backward(const Tensor& result, const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                       const Tensor& weight, int64_t reduction, int64_t ignore_index, const Tensor& total_weight) {
+void nll_loss_backward(const Tensor& result, const Tensor& grad_output, const Tensor& self,
+                       const Tensor& target, const Tensor& weight, int64_t reduction,
+                       int64_t ignore_index, const Tensor& total_weight) {
   const Problem p = problem(self, target, weight);
   by_type(p.input.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const Tensor wide = result.dtype() == p.input.dtype() ? result : empty_contiguous(result.sizes(), p.input.dtype(), kCpu);
+    const Tensor wide = result.dtype() == p.input.dtype()
+                            ? result
+                            : empty_contiguous(result.sizes(), p.input.dtype(), kCpu);
     zero_bytes(wide);
     T* out = wide.data_as<T>();
     const int64_t* y = p.target.data_as<int64_t>();
     const T* w = p.weight.defined() ? p.weight.data_as<T>() : nullptr;
     const Tensor g = contiguous_values(converted(grad_output, p.input.dtype()));
-    const T divisor = reduction == kReductionMean
-                          ? static_cast<T>(tile::load_scalar(total_weight.data(), total_weight.dtype()).to_double())
-                          : T(1);
+    const T divisor =
+        reduction == kReductionMean
+            ? static_cast<T>(
+                  tile::load_scalar(total_weight.data(), total_weight.dtype()).to_double())
+            : T(1);
     for (int64_t i = 0; i < p.n * p.inner; ++i) {
       if (y[i] == ignore_index) continue;
       const int64_t c = checked_class(y[i], p.c);
@@ -121,31 +126,39 @@ void nll_loss_backward(const Tensor& result, const Tensor& grad_output, const Te
 
 namespace shape {
 
-std::array<ResultMeta, 2> nll_loss_shape(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
-                                         int64_t) {
+std::array<ResultMeta, 2> nll_loss_shape(const Tensor& self, const Tensor& target,
+                                         const Tensor& weight, int64_t reduction, int64_t) {
   LAMINA_CHECK(self.dim() >= 1, "nll_loss: input tensor should be 1D or more; got ", self);
-  LAMINA_CHECK_IMPLEMENTED(is_floating(self.dtype()), "\"nll_loss_out_frame\" not implemented for '", legacy_name(self.dtype()), "'");
-  LAMINA_CHECK(target.dtype() == ScalarType::Int64 || target.dtype() == ScalarType::UInt8 || target.dtype() == ScalarType::Int32,
+  LAMINA_CHECK_IMPLEMENTED(is_floating(self.dtype()),
+                           "\"nll_loss_out_frame\" not implemented for '",
+                           legacy_name(self.dtype()), "'");
+  LAMINA_CHECK(target.dtype() == ScalarType::Int64 || target.dtype() == ScalarType::UInt8 ||
+                   target.dtype() == ScalarType::Int32,
                "nll_loss: expected scalar type Long but found ", legacy_name(target.dtype()));
   Sizes want;
   if (self.dim() > 1) want.push_back(self.sizes()[0]);
   for (int64_t i = 2; i < self.dim(); ++i) want.push_back(self.sizes()[i]);
   LAMINA_CHECK_VALUE(self.dim() == 1 || target.dim() == 0 || target.sizes()[0] == self.sizes()[0],
-                     "nll_loss: Expected input batch_size (", self.sizes()[0], ") to match target batch_size (",
-                     target.dim() ? target.sizes()[0] : 1, ").");
+                     "nll_loss: Expected input batch_size (", self.sizes()[0],
+                     ") to match target batch_size (", target.dim() ? target.sizes()[0] : 1, ").");
   LAMINA_CHECK(target.sizes() == IntList(want) || (self.dim() == 1 && target.numel() == 1),
-               "nll_loss: size mismatch (got input: ", self.sizes(), ", target: ", target.sizes(), ")");
+               "nll_loss: size mismatch (got input: ", self.sizes(), ", target: ", target.sizes(),
+               ")");
   const int64_t classes = self.dim() == 1 ? self.sizes()[0] : self.sizes()[1];
   LAMINA_CHECK(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
-               "nll_loss: weight tensor should be defined either for all ", classes, " classes or no classes but got weight ",
+               "nll_loss: weight tensor should be defined either for all ", classes,
+               " classes or no classes but got weight ",
                "tensor of shape: ", weight.defined() ? weight.sizes() : IntList());
-  return {ResultMeta{reduction == kReductionNone ? (self.dim() == 1 ? Sizes(std::span<const int64_t>(target.sizes())) : want) : Sizes{},
-                     self.dtype(), self.device()},
-          ResultMeta{{}, self.dtype(), self.device()}};
+  return {
+      ResultMeta{reduction == kReductionNone
+                     ? (self.dim() == 1 ? Sizes(std::span<const int64_t>(target.sizes())) : want)
+                     : Sizes{},
+                 self.dtype(), self.device()},
+      ResultMeta{{}, self.dtype(), self.device()}};
 }
 
-ResultMeta nll_loss_backward_shape(const Tensor&, const Tensor& self, const Tensor&, const Tensor&, int64_t, int64_t,
-                                   const Tensor&) {
+ResultMeta nll_loss_backward_shape(const Tensor&, const Tensor& self, const Tensor&, const Tensor&,
+                                   int64_t, int64_t, const Tensor&) {
   return {Sizes(std::span<const int64_t>(self.sizes())), self.dtype(), self.device()};
 }
 

@@ -29,15 +29,17 @@ cpu::Gemm gemm_of(const Tensor& c, const Tensor& a, const Tensor& b, int64_t fir
 void check_types(const Scalar& beta, const Scalar& alpha, ScalarType dtype, const char* op) {
   for (const Scalar& s : {beta, alpha}) {
     LAMINA_CHECK(!is_integral(dtype, true) || s.is_integral() || s.is_bool(), op,
-                 ": For integral input tensors, argument alpha and beta must not be floating point numbers.");
-    LAMINA_CHECK(is_complex(dtype) || !s.is_complex(), op,
-                 ": For non-complex input tensors, argument alpha and beta must not be complex numbers.");
+                 ": For integral input tensors, argument alpha and beta must not be floating point "
+                 "numbers.");
+    LAMINA_CHECK(
+        is_complex(dtype) || !s.is_complex(), op,
+        ": For non-complex input tensors, argument alpha and beta must not be complex numbers.");
   }
 }
 
 void check_matmul_type(const Tensor& t, const char* op) {
-  LAMINA_CHECK(!is_bool(t.dtype()) && !is_float8(t.dtype()), "\"", op, "\" not implemented for '", legacy_name(t.dtype()),
-               "'");
+  LAMINA_CHECK(!is_bool(t.dtype()) && !is_float8(t.dtype()), "\"", op, "\" not implemented for '",
+               legacy_name(t.dtype()), "'");
 }
 
 // Puts beta * self, broadcast, where the product will be added; returns the beta for the product.
@@ -54,8 +56,8 @@ void mm(const Tensor& result, const Tensor& self, const Tensor& mat2) {
   cpu::gemm(gemm_of(result, self, mat2, 0));
 }
 
-void addmm(const Tensor& result, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
-           const Scalar& alpha) {
+void addmm(const Tensor& result, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+           const Scalar& beta, const Scalar& alpha) {
   check_types(beta, alpha, result.dtype(), "addmm");
   check_matmul_type(self, "addmm_impl_cpu_");
   cpu::Gemm g = gemm_of(result, mat1, mat2, 0);
@@ -79,8 +81,8 @@ void bmm(const Tensor& result, const Tensor& self, const Tensor& mat2) {
   cpu::bmm(batched(result, self, mat2));
 }
 
-void baddbmm(const Tensor& result, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
-             const Scalar& alpha) {
+void baddbmm(const Tensor& result, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+             const Scalar& beta, const Scalar& alpha) {
   check_matmul_type(self, "baddbmm");
   cpu::BatchedGemm g = batched(result, batch1, batch2);
   g.gemm.alpha = alpha;
@@ -110,8 +112,8 @@ void mv(const Tensor& result, const Tensor& self, const Tensor& vec) {
   cpu::gemv(gemv_of(result, self, vec));
 }
 
-void addmv(const Tensor& result, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
-           const Scalar& alpha) {
+void addmv(const Tensor& result, const Tensor& self, const Tensor& mat, const Tensor& vec,
+           const Scalar& beta, const Scalar& alpha) {
   check_matmul_type(self, "addmv_impl_cpu");
   cpu::Gemv g = gemv_of(result, mat, vec);
   g.alpha = alpha;
@@ -121,13 +123,14 @@ void addmv(const Tensor& result, const Tensor& self, const Tensor& mat, const Te
 
 void dot(const Tensor& result, const Tensor& self, const Tensor& tensor) {
   check_matmul_type(self, "dot");
-  cpu::dot(self.numel(), self.data(), self.strides()[0], tensor.data(), tensor.strides()[0], result.data(), self.dtype());
+  cpu::dot(self.numel(), self.data(), self.strides()[0], tensor.data(), tensor.strides()[0],
+           result.data(), self.dtype());
 }
 
 void vdot(const Tensor& result, const Tensor& self, const Tensor& other) {
   check_matmul_type(self, "vdot");
-  cpu::dot(self.numel(), self.data(), self.strides()[0], other.data(), other.strides()[0], result.data(), self.dtype(),
-           true);
+  cpu::dot(self.numel(), self.data(), self.strides()[0], other.data(), other.strides()[0],
+           result.data(), self.dtype(), true);
 }
 
 }  // namespace lamina::kernels

@@ -31,26 +31,30 @@ ScalarType common_type(const Pointwise& op, const Tensor* const* inputs, const S
 }
 
 bool accepts(const Pointwise& op, ScalarType t) {
-  return op.categories & (is_bool(t) ? kBool : is_integral(t) ? kInteger : is_complex(t) ? kComplex : kFloating);
+  return op.categories & (is_bool(t)       ? kBool
+                          : is_integral(t) ? kInteger
+                          : is_complex(t)  ? kComplex
+                                           : kFloating);
 }
 
 Types types_for(const Pointwise& op, ScalarType common) {
   // A real-classed input means that the program makes complex numbers of reals.
   if (op.promotion == Promotion::Float && is_integral(common, true)) common = default_dtype();
   if (op.program->classes[0] == tile::RegClass::R) common = to_complex(common);
-  LAMINA_CHECK_IMPLEMENTED(accepts(op, common), "\"", op.name,
-                           "\" not implemented for '", legacy_name(common), "'");
+  LAMINA_CHECK_IMPLEMENTED(accepts(op, common), "\"", op.name, "\" not implemented for '",
+                           legacy_name(common), "'");
   const ScalarType compute = compute_type(common);
   ScalarType result = common;
-  if (op.output_class == tile::RegClass::B || op.promotion == Promotion::Compare) result = ScalarType::Bool;
+  if (op.output_class == tile::RegClass::B || op.promotion == Promotion::Compare)
+    result = ScalarType::Bool;
   if (op.output_class == tile::RegClass::R) result = to_real(common);
   return {compute, result};
 }
 
 constexpr int kMaxNumbers = 4;
 
-// What a call computes with: the common type of its operands and its numbers, changed where the common type cannot hold a
-// number that must count exactly.
+// What a call computes with: the common type of its operands and its numbers, changed where the
+// common type cannot hold a number that must count exactly.
 struct Operands {
   ScalarType common;
   const Scalar* scalars;
@@ -70,8 +74,8 @@ struct Operands {
   }
 
  private:
-  // An integer tensor beside a number: whole numbers are compared as int64, others as float64, where no integer comes
-  // near them by rounding.
+  // An integer tensor beside a number: whole numbers are compared as int64, others as float64,
+  // where no integer comes near them by rounding.
   void compare_exactly(const Pointwise& op, ScalarType own) {
     if (own == ScalarType::UInt64) return;
     for (int i = 0; i < op.num_scalars; ++i) {
@@ -92,7 +96,8 @@ struct Operands {
     if (item_size(common) == 8) return;
     const int bits = static_cast<int>(item_size(common)) * 8 - (is_unsigned(common) ? 0 : 1);
     const int64_t high = (int64_t{1} << bits) - 1, low = is_unsigned(common) ? 0 : -high - 1;
-    for (int i = 0; i < op.num_scalars; ++i) changed[i] = std::clamp(scalars[i].to_int(), low, high);
+    for (int i = 0; i < op.num_scalars; ++i)
+      changed[i] = std::clamp(scalars[i].to_int(), low, high);
     scalars = changed;
   }
 };
@@ -100,7 +105,8 @@ struct Operands {
 void check_unit_scalar(const Pointwise& op, ScalarType common, const Scalar* scalars) {
   if (!op.unit_is_alpha) return;
   const Scalar& alpha = scalars[op.unit_scalar];
-  LAMINA_CHECK(is_bool(common) || !alpha.is_bool(), op.name, ": Boolean alpha only supported for Boolean results.");
+  LAMINA_CHECK(is_bool(common) || !alpha.is_bool(), op.name,
+               ": Boolean alpha only supported for Boolean results.");
   LAMINA_CHECK(!is_integral(common, true) || alpha.is_integral() || alpha.is_bool(), op.name,
                ": For integral input tensors, argument alpha must not be a floating point number.");
   LAMINA_CHECK(is_complex(common) || !alpha.is_complex(), op.name,
@@ -111,14 +117,15 @@ const tile::Program* choose_program(const Pointwise& op, const Scalar* scalars) 
   return op.unit_program && scalars[op.unit_scalar].equals(1) ? op.unit_program : op.program;
 }
 
-void run_program(const Pointwise& op, ScalarType compute, const Tensor& out, const Tensor* const* inputs,
-                 const Scalar* scalars) {
+void run_program(const Pointwise& op, ScalarType compute, const Tensor& out,
+                 const Tensor* const* inputs, const Scalar* scalars) {
   if (out.is_meta() || out.numel() == 0) return;
   Sizes strides[kMaxInputs];
   tile::Operand ins[kMaxInputs];
   for (int i = 0; i < op.num_inputs; ++i) {
     const Tensor& t = *inputs[i];
-    LAMINA_CHECK(!t.is_meta(), op.name, ": an operand has no data; got a tensor on the meta device beside one on ",
+    LAMINA_CHECK(!t.is_meta(), op.name,
+                 ": an operand has no data; got a tensor on the meta device beside one on ",
                  out.device());
     if (t.sizes() == out.sizes()) {
       ins[i] = {t.data(), t.dtype(), t.strides().data()};
@@ -140,7 +147,8 @@ void run_program(const Pointwise& op, ScalarType compute, const Tensor& out, con
 Sizes common_sizes(const Pointwise& op, const Tensor* const* inputs) {
   Sizes sizes{std::span<const int64_t>(inputs[0]->sizes())};
   for (int i = 1; i < op.num_inputs; ++i)
-    if (inputs[i]->sizes() != IntList(sizes)) sizes = broadcast_sizes(sizes, inputs[i]->sizes(), op.name);
+    if (inputs[i]->sizes() != IntList(sizes))
+      sizes = broadcast_sizes(sizes, inputs[i]->sizes(), op.name);
   return sizes;
 }
 
@@ -157,7 +165,8 @@ Device device_of(const Pointwise& op, const Tensor* const* inputs) {
   }
 }
 
-Tensor make_result(const Pointwise& op, const Tensor* const* inputs, const Sizes& sizes, ScalarType dtype) {
+Tensor make_result(const Pointwise& op, const Tensor* const* inputs, const Sizes& sizes,
+                   ScalarType dtype) {
   const Device device = device_of(op, inputs);
   bool contiguous = true, same_layout = true;
   for (int i = 0; i < op.num_inputs; ++i) {
@@ -180,11 +189,12 @@ Tensor make_result(const Pointwise& op, const Tensor* const* inputs, const Sizes
 // Small contiguous operands of one type: no program, no strides.
 constexpr int64_t kDirectLimit = tile::kParallelGrain;
 
-// What the direct path runs: one loop over the operands, numbers behind the tensors as one element each.
+// What the direct path runs: one loop over the operands, numbers behind the tensors as one element
+// each.
 struct Direct {
   tile::DirectLoop loop = nullptr;
   tile::Op op;
-  ScalarType type;    // of the operands
+  ScalarType type;  // of the operands
   ScalarType result;
   const void* sources[3] = {nullptr, nullptr, nullptr};
   bool has_number = false;
@@ -198,22 +208,26 @@ struct Direct {
   }
 };
 
-// Whether the direct path serves this call. Everything it skips (promotion, broadcasting, overlap) has nothing to do.
-bool prepare_direct(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars, Direct& d) {
+// Whether the direct path serves this call. Everything it skips (promotion, broadcasting, overlap)
+// has nothing to do.
+bool prepare_direct(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars,
+                    Direct& d) {
   const TensorImpl* first = inputs[0]->impl();
   d.type = first->dtype();
   const int64_t n = first->numel();
-  if (!first->is_contiguous() || !first->device().is_cpu() || n > kDirectLimit || n == 0) return false;
+  if (!first->is_contiguous() || !first->device().is_cpu() || n > kDirectLimit || n == 0)
+    return false;
   const bool unit = op.unit_scalar >= 0;
-  if (unit ? !op.has_unit_direct || !scalars[op.unit_scalar].equals(1) : !op.has_direct) return false;
+  if (unit ? !op.has_unit_direct || !scalars[op.unit_scalar].equals(1) : !op.has_direct)
+    return false;
   d.op = unit ? op.unit_direct : op.direct;
   for (int i = 0; i < op.num_inputs; ++i) {
     if (op.program->classes[i] != tile::RegClass::C) return false;
     const TensorImpl* t = inputs[i]->impl();
     d.sources[i] = t->data();
     if (i == 0) continue;
-    if (t->dtype() != d.type || !t->is_contiguous() || t->device() != first->device() || t->numel() != n ||
-        t->sizes() != first->sizes())
+    if (t->dtype() != d.type || !t->is_contiguous() || t->device() != first->device() ||
+        t->numel() != n || t->sizes() != first->sizes())
       return false;
   }
   if (op.promotion == Promotion::Float && !is_differentiable(d.type)) return false;
@@ -231,7 +245,8 @@ bool prepare_direct(const Pointwise& op, const Tensor* const* inputs, const Scal
       result.add(scalars[at]);
       if (result.get() != d.type) return false;
     }
-    if ((op.promotion == Promotion::Compare || op.saturates) && is_integral(d.type)) return false;  // see Operands
+    if ((op.promotion == Promotion::Compare || op.saturates) && is_integral(d.type))
+      return false;  // see Operands
     tile::store_scalar(d.number, d.type, scalars[at]);
     d.sources[1] = d.number;
     d.has_number = true;
@@ -242,10 +257,13 @@ bool prepare_direct(const Pointwise& op, const Tensor* const* inputs, const Scal
   return true;
 }
 
-// A target that the direct path may write: any bytes it shares with an operand are the operand's own.
+// A target that the direct path may write: any bytes it shares with an operand are the operand's
+// own.
 bool takes_direct(const Direct& d, const Tensor& out, const Tensor* const* inputs, int num_inputs) {
   const TensorImpl* t = out.impl();
-  if (t->dtype() != d.result || !t->is_contiguous() || !t->device().is_cpu() || t->sizes() != inputs[0]->sizes()) return false;
+  if (t->dtype() != d.result || !t->is_contiguous() || !t->device().is_cpu() ||
+      t->sizes() != inputs[0]->sizes())
+    return false;
   for (int i = 0; i < num_inputs; ++i)
     if (inputs[i]->storage() == t->storage() && inputs[i]->data() != t->data()) return false;
   return true;
@@ -269,8 +287,10 @@ Tensor pointwise(const Pointwise& op, const Tensor* const* inputs, const Scalar*
   return out;
 }
 
-void pointwise_out(const Pointwise& op, const Tensor& out, const Tensor* const* inputs, const Scalar* scalars) {
-  if (Direct d; prepare_direct(op, inputs, scalars, d) && takes_direct(d, out, inputs, op.num_inputs))
+void pointwise_out(const Pointwise& op, const Tensor& out, const Tensor* const* inputs,
+                   const Scalar* scalars) {
+  if (Direct d;
+      prepare_direct(op, inputs, scalars, d) && takes_direct(d, out, inputs, op.num_inputs))
     return d.run(out.data(), out.numel());
   const Operands operands(op, inputs, scalars);
   check_unit_scalar(op, operands.common, scalars);
@@ -284,7 +304,8 @@ void pointwise_out(const Pointwise& op, const Tensor& out, const Tensor* const* 
 
 void pointwise_inplace(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars) {
   const Tensor& self = *inputs[0];
-  if (Direct d; prepare_direct(op, inputs, scalars, d) && takes_direct(d, self, inputs, op.num_inputs))
+  if (Direct d;
+      prepare_direct(op, inputs, scalars, d) && takes_direct(d, self, inputs, op.num_inputs))
     return d.run(self.data(), self.numel());
   const Operands operands(op, inputs, scalars);
   check_unit_scalar(op, operands.common, scalars);

@@ -1,5 +1,5 @@
-// Runs a pointwise operator: promotion, broadcasting, result or target, then the tile machine. One function serves
-// every pointwise operator; what differs is in a constant table that opgen writes.
+// Runs a pointwise operator: promotion, broadcasting, result or target, then the tile machine. One
+// function serves every pointwise operator; what differs is in a constant table that opgen writes.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,18 @@ struct Pointwise {
   uint8_t promoting_scalars;  // bit i: scalar i takes part in promotion
   Promotion promotion;
   tile::RegClass output_class;
-  bool has_direct;       // the program is one operation over inputs, then scalars, in order
+  bool has_direct;  // the program is one operation over inputs, then scalars, in order
   tile::Op direct;
   bool has_unit_direct;  // so is unit_program
   tile::Op unit_direct;
-  bool saturates;        // numbers outside of an integer type count as its bounds
-  uint8_t categories;    // in which the operator computes
+  bool saturates;      // numbers outside of an integer type count as its bounds
+  uint8_t categories;  // in which the operator computes
 };
 
 // `inputs` has num_inputs pointers, `scalars` num_scalars numbers.
 Tensor pointwise(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars);
-void pointwise_out(const Pointwise& op, const Tensor& out, const Tensor* const* inputs, const Scalar* scalars);
+void pointwise_out(const Pointwise& op, const Tensor& out, const Tensor* const* inputs,
+                   const Scalar* scalars);
 // The first input is the target.
 void pointwise_inplace(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars);
 

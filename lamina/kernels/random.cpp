@@ -11,7 +11,8 @@ namespace lamina {
 
 cpu::Mt19937Generator& engine_of(const Generator& generator) {
   if (!generator) return cpu::default_generator();
-  LAMINA_CHECK(generator->device().is_cpu(), "generator: Expected a 'cpu' device type for generator but found ",
+  LAMINA_CHECK(generator->device().is_cpu(),
+               "generator: Expected a 'cpu' device type for generator but found ",
                generator->device());
   return static_cast<CpuGenerator&>(*generator).engine();
 }
@@ -72,28 +73,38 @@ int64_t smallest_integer(ScalarType t) {
 }  // namespace
 
 void uniform(const Tensor& self, double from, double to, const Generator& generator) {
-  LAMINA_CHECK(is_differentiable(self.dtype()), "uniform_: needs a floating or complex tensor; got ", self);
-  LAMINA_CHECK(from <= to, "uniform_: expects to return a [from, to) range, but found from=", from, " > to=", to);
-  LAMINA_CHECK(to - from <= std::numeric_limits<double>::max(), "uniform_: the range is too wide; got ", from, " and ", to);
+  LAMINA_CHECK(is_differentiable(self.dtype()),
+               "uniform_: needs a floating or complex tensor; got ", self);
+  LAMINA_CHECK(from <= to, "uniform_: expects to return a [from, to) range, but found from=", from,
+               " > to=", to);
+  LAMINA_CHECK(to - from <= std::numeric_limits<double>::max(),
+               "uniform_: the range is too wide; got ", from, " and ", to);
   if (self.is_meta() || self.numel() == 0) return;
   cpu::uniform(output(self), from, to, engine_of(generator));
 }
 
 void normal(const Tensor& self, double mean, double std, const Generator& generator) {
   LAMINA_CHECK(std >= 0, "normal_: normal expects std >= 0.0, but found std ", std);
-  LAMINA_CHECK_IMPLEMENTED(is_differentiable(self.dtype()), "\"normal_\" not implemented for '", legacy_name(self.dtype()), "'");
+  LAMINA_CHECK_IMPLEMENTED(is_differentiable(self.dtype()), "\"normal_\" not implemented for '",
+                           legacy_name(self.dtype()), "'");
   if (self.is_meta() || self.numel() == 0) return;
   cpu::normal(output(self), mean, std, engine_of(generator));
 }
 
-void random_from(const Tensor& self, int64_t from, std::optional<int64_t> to, const Generator& generator) {
-  LAMINA_CHECK_IMPLEMENTED(!is_complex(self.dtype()), "\"random_\" not implemented for '", legacy_name(self.dtype()), "'");
+void random_from(const Tensor& self, int64_t from, std::optional<int64_t> to,
+                 const Generator& generator) {
+  LAMINA_CHECK_IMPLEMENTED(!is_complex(self.dtype()), "\"random_\" not implemented for '",
+                           legacy_name(self.dtype()), "'");
   if (to) {
-    LAMINA_CHECK(from < *to, "random_: random_ expects 'from' to be less than 'to', but got from=", from, " >= to=", *to);
+    LAMINA_CHECK(from < *to,
+                 "random_: random_ expects 'from' to be less than 'to', but got from=", from,
+                 " >= to=", *to);
     LAMINA_CHECK(from >= smallest_integer(self.dtype()) && from <= largest_integer(self.dtype()),
-                 "random_: from - 1 is out of bounds for ", name(self.dtype()), "; got from=", from);
-    LAMINA_CHECK(*to - 1 >= smallest_integer(self.dtype()) && *to - 1 <= largest_integer(self.dtype()),
-                 "random_: to - 1 is out of bounds for ", name(self.dtype()), "; got to=", *to);
+                 "random_: from - 1 is out of bounds for ", name(self.dtype()),
+                 "; got from=", from);
+    LAMINA_CHECK(
+        *to - 1 >= smallest_integer(self.dtype()) && *to - 1 <= largest_integer(self.dtype()),
+        "random_: to - 1 is out of bounds for ", name(self.dtype()), "; got to=", *to);
     if (self.is_meta() || self.numel() == 0) return;
     cpu::random_from_to(output(self), from, *to, engine_of(generator));
     return;
@@ -102,11 +113,15 @@ void random_from(const Tensor& self, int64_t from, std::optional<int64_t> to, co
   if (item_size(self.dtype()) == 8 && is_integral(self.dtype()))
     cpu::random_from(output(self), from, engine_of(generator));
   else
-    random_from(self, from, largest_integer(self.dtype()) == INT64_MAX ? int64_t{1} << 24 : largest_integer(self.dtype()) + 1, generator);
+    random_from(self, from,
+                largest_integer(self.dtype()) == INT64_MAX ? int64_t{1} << 24
+                                                           : largest_integer(self.dtype()) + 1,
+                generator);
 }
 
 void random_full(const Tensor& self, const Generator& generator) {
-  LAMINA_CHECK_IMPLEMENTED(!is_complex(self.dtype()), "\"random_\" not implemented for '", legacy_name(self.dtype()), "'");
+  LAMINA_CHECK_IMPLEMENTED(!is_complex(self.dtype()), "\"random_\" not implemented for '",
+                           legacy_name(self.dtype()), "'");
   if (self.is_meta() || self.numel() == 0) return;
   cpu::random_full(output(self), engine_of(generator));
 }
@@ -117,7 +132,8 @@ void bernoulli(const Tensor& self, double p, const Generator& generator) {
   cpu::bernoulli(output(self), p, engine_of(generator));
 }
 
-void randperm(const Tensor& result, int64_t n, const Generator& generator, ScalarType dtype, Device) {
+void randperm(const Tensor& result, int64_t n, const Generator& generator, ScalarType dtype,
+              Device) {
   cpu::randperm(result.data(), dtype, n, engine_of(generator));
 }
 

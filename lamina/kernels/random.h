@@ -15,7 +15,8 @@ class CpuGenerator : public GeneratorImpl {
   cpu::Mt19937Generator engine_;
 };
 
-// The engine of a generator, the process's default one for null. Raises Runtime for one of another device.
+// The engine of a generator, the process's default one for null. Raises Runtime for one of another
+// device.
 cpu::Mt19937Generator& engine_of(const Generator& generator);
 
 }  // namespace lamina

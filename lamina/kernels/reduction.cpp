@@ -20,7 +20,10 @@ struct Plan {
 };
 
 bool accepts(const Reduction& op, ScalarType t) {
-  return op.categories & (is_bool(t) ? kBool : is_integral(t) ? kInteger : is_complex(t) ? kComplex : kFloating);
+  return op.categories & (is_bool(t)       ? kBool
+                          : is_integral(t) ? kInteger
+                          : is_complex(t)  ? kComplex
+                                           : kFloating);
 }
 
 Plan plan(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
@@ -29,11 +32,13 @@ Plan plan(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
   ScalarType type = args.dtype.value_or(self.dtype());
   if (args.dtype.has_value() && op.accumulate == Accumulate::Float)
     LAMINA_CHECK(is_floating(type) || is_complex(type), op.name,
-                 ": could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: ",
+                 ": could not infer output dtype. Optional dtype must be either a floating point "
+                 "or complex dtype. Got: ",
                  legacy_name(type));
   LAMINA_CHECK(accepts(op, type), op.name,
                op.accumulate == Accumulate::Float
-                   ? ": could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
+                   ? ": could not infer output dtype. Input dtype must be either a floating point "
+                     "or complex dtype. Got: "
                    : ": not implemented for this element type; got ",
                legacy_name(type));
   switch (op.accumulate) {
@@ -44,7 +49,8 @@ Plan plan(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
       p.result = args.dtype ? type : is_integral(type, true) ? ScalarType::Int64 : type;
       break;
     case Accumulate::Float:
-      p.result = op.kind == tile::Reduce::var || op.kind == tile::Reduce::std_dev || op.kind == tile::Reduce::norm2
+      p.result = op.kind == tile::Reduce::var || op.kind == tile::Reduce::std_dev ||
+                         op.kind == tile::Reduce::norm2
                      ? to_real(type)
                      : type;
       break;
@@ -57,8 +63,11 @@ Plan plan(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
   }
   // An explicit dtype converts before summing, unless the accumulator is at least as wide.
   p.accumulate = compute_type(op.accumulate == Accumulate::Sum ? p.result : type);
-  LAMINA_CHECK(args.dims.has_value() || self.numel() > 0 || (op.kind != tile::Reduce::amax && op.kind != tile::Reduce::amin),
-               op.name, ": Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+  LAMINA_CHECK(args.dims.has_value() || self.numel() > 0 ||
+                   (op.kind != tile::Reduce::amax && op.kind != tile::Reduce::amin),
+               op.name,
+               ": Expected reduction dim to be specified for input.numel() == 0. Specify the "
+               "reduction dim with the "
                "'dim' argument.");
   p.mask = reduced_dims(self.dim(), args.dims, op.empty_is_all, op.name);
   p.kept_sizes = reduced_sizes(self.sizes(), p.mask, args.keepdim);
@@ -68,7 +77,8 @@ Plan plan(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
 void run(const Reduction& op, const Plan& p, const Tensor& out, const ReductionArgs& args);
 
 // The variance of complex numbers is that of the real parts plus that of the imaginary parts.
-void run_complex_variance(const Reduction& op, const Plan& p, const Tensor& out, const ReductionArgs& args) {
+void run_complex_variance(const Reduction& op, const Plan& p, const Tensor& out,
+                          const ReductionArgs& args) {
   const Tensor in = contiguous_values(converted(p.input, to_complex(p.accumulate)));
   const ScalarType real = to_real(in.dtype());
   const Tensor parts = kernels::view_as_real(in);
@@ -82,15 +92,18 @@ void run_complex_variance(const Reduction& op, const Plan& p, const Tensor& out,
     sums[i] = empty_contiguous(out.sizes(), real, kCpu);
     run(variance, part, sums[i], args);
   }
-  tile::direct_loop(tile::Op::add, real)(sums[0].data(), sums[0].data(), sums[1].data(), nullptr, out.numel());
+  tile::direct_loop(tile::Op::add, real)(sums[0].data(), sums[0].data(), sums[1].data(), nullptr,
+                                         out.numel());
   if (op.kind == tile::Reduce::std_dev)
-    tile::direct_loop(tile::Op::sqrt, real)(sums[0].data(), sums[0].data(), nullptr, nullptr, out.numel());
+    tile::direct_loop(tile::Op::sqrt, real)(sums[0].data(), sums[0].data(), nullptr, nullptr,
+                                            out.numel());
   copy_values(out, sums[0]);
 }
 
 void run(const Reduction& op, const Plan& p, const Tensor& out, const ReductionArgs& args) {
   if (out.is_meta()) return;
-  if (is_complex(p.input.dtype()) && (op.kind == tile::Reduce::var || op.kind == tile::Reduce::std_dev))
+  if (is_complex(p.input.dtype()) &&
+      (op.kind == tile::Reduce::var || op.kind == tile::Reduce::std_dev))
     return run_complex_variance(op, p, out, args);
   const Tensor& in = p.input;
   bool reduced[tile::kMaxDims];
@@ -113,7 +126,9 @@ void run(const Reduction& op, const Plan& p, const Tensor& out, const ReductionA
 }
 
 // The result keeps the order in memory of the dimensions that stay, as a pointwise result does.
-Tensor make_result(const Plan& p) { return empty_contiguous(p.kept_sizes, p.result, p.input.device()); }
+Tensor make_result(const Plan& p) {
+  return empty_contiguous(p.kept_sizes, p.result, p.input.device());
+}
 
 }  // namespace
 
@@ -124,7 +139,8 @@ Tensor reduction(const Reduction& op, const Tensor& self, const ReductionArgs& a
   return out;
 }
 
-void reduction_out(const Reduction& op, const Tensor& out, const Tensor& self, const ReductionArgs& args) {
+void reduction_out(const Reduction& op, const Tensor& out, const Tensor& self,
+                   const ReductionArgs& args) {
   ReductionArgs actual = args;
   if (!args.dtype && op.accumulate != Accumulate::Bool && op.accumulate != Accumulate::Index &&
       op.accumulate != Accumulate::Self && can_cast(self.dtype(), out.dtype()) &&
@@ -132,8 +148,8 @@ void reduction_out(const Reduction& op, const Tensor& out, const Tensor& self, c
     actual.dtype = out.dtype();
   const Plan p = plan(op, self, actual);
   if (args.dtype)
-    LAMINA_CHECK(p.result == out.dtype(), op.name, ": Expected out tensor to have dtype ", p.result, ", but got ",
-                 out.dtype(), " instead");
+    LAMINA_CHECK(p.result == out.dtype(), op.name, ": Expected out tensor to have dtype ", p.result,
+                 ", but got ", out.dtype(), " instead");
   prepare_out(out, p.kept_sizes, p.result, self.device(), op.name);
   check_no_internal_overlap(out, op.name);
   if (may_share_bytes(out, self)) {

@@ -21,8 +21,8 @@ struct Reduction {
   const char* name;
   tile::Reduce kind;
   Accumulate accumulate;
-  uint8_t categories;      // accepted element types
-  bool empty_is_all;       // an empty list of dimensions means all of them
+  uint8_t categories;  // accepted element types
+  bool empty_is_all;   // an empty list of dimensions means all of them
 };
 
 struct ReductionArgs {
@@ -33,6 +33,7 @@ struct ReductionArgs {
 };
 
 Tensor reduction(const Reduction& op, const Tensor& self, const ReductionArgs& args);
-void reduction_out(const Reduction& op, const Tensor& out, const Tensor& self, const ReductionArgs& args);
+void reduction_out(const Reduction& op, const Tensor& out, const Tensor& self,
+                   const ReductionArgs& args);
 
 }  // namespace lamina::kernels

@@ -17,7 +17,8 @@ void free_cpu(void* data, size_t nbytes, void*) noexcept { memory::cpu_deallocat
 // Product of sizes, after the checks that every creation needs.
 int64_t checked_numel(IntList sizes, ScalarType dtype) {
   for (const int64_t s : sizes)
-    LAMINA_CHECK(s >= 0, "empty: Trying to create tensor with negative dimension ", s, "; got sizes ", sizes);
+    LAMINA_CHECK(s >= 0, "empty: Trying to create tensor with negative dimension ", s,
+                 "; got sizes ", sizes);
   const int64_t n = numel_of(sizes);
   int64_t bytes;
   LAMINA_CHECK(!__builtin_mul_overflow(n, static_cast<int64_t>(item_size(dtype)), &bytes),
@@ -38,12 +39,14 @@ void check_device(Device device) {
 
 TensorImpl* make_impl(int64_t items, ScalarType dtype, Device device) {
   const size_t bytes = static_cast<size_t>(items) * item_size(dtype);
-  if (device.is_cpu() && bytes <= TensorImpl::kMaxInBlock) return TensorImpl::make_in_block(dtype, device, bytes);
+  if (device.is_cpu() && bytes <= TensorImpl::kMaxInBlock)
+    return TensorImpl::make_in_block(dtype, device, bytes);
   check_device(device);
   return TensorImpl::make(dtype, device, strided_keys(device.type), make_storage(bytes, device));
 }
 
-// Offset of the last element relative to the first, for non-negative strides and no empty dimension.
+// Offset of the last element relative to the first, for non-negative strides and no empty
+// dimension.
 int64_t reach(IntList sizes, IntList strides) {
   Dim last = 0;
   for (size_t i = 0; i < sizes.size(); ++i) last += Dim(sizes[i] - 1) * Dim(strides[i]);
@@ -61,8 +64,9 @@ Tensor empty_contiguous(IntList sizes, ScalarType dtype, Device device) {
 }
 
 Tensor empty_strided(IntList sizes, IntList strides, ScalarType dtype, Device device) {
-  LAMINA_CHECK(sizes.size() == strides.size(), "empty_strided: mismatch in length of strides and shape; got sizes ",
-               sizes, " and strides ", strides);
+  LAMINA_CHECK(sizes.size() == strides.size(),
+               "empty_strided: mismatch in length of strides and shape; got sizes ", sizes,
+               " and strides ", strides);
   const int64_t n = checked_numel(sizes, dtype);
   for (const int64_t s : strides)
     LAMINA_CHECK(s >= 0, "empty_strided: a new tensor cannot have negative strides; got ", strides);
@@ -90,13 +94,15 @@ void zero_bytes(const Tensor& t) {
     std::memset(t.data(), 0, t.nbytes());
     return;
   }
-  tile::fill({t.data(), t.dtype(), t.strides().data()}, static_cast<int>(t.dim()), t.sizes().data(), Scalar(false));
+  tile::fill({t.data(), t.dtype(), t.strides().data()}, static_cast<int>(t.dim()), t.sizes().data(),
+             Scalar(false));
 }
 
-void check_window(const Tensor& self, IntList sizes, IntList strides, int64_t offset, ScalarType dtype,
-                  const char* op) {
-  LAMINA_CHECK(sizes.size() == strides.size(), op, ": mismatch in length of strides and shape; got sizes ", sizes,
-               " and strides ", strides);
+void check_window(const Tensor& self, IntList sizes, IntList strides, int64_t offset,
+                  ScalarType dtype, const char* op) {
+  LAMINA_CHECK(sizes.size() == strides.size(), op,
+               ": mismatch in length of strides and shape; got sizes ", sizes, " and strides ",
+               strides);
   for (const int64_t s : sizes) LAMINA_CHECK(s >= 0, op, ": negative size; got ", sizes);
   LAMINA_CHECK(offset >= 0, op, ": Tensor: invalid storage offset ", offset);
   if (numel_of(sizes) == 0) return;
@@ -107,9 +113,9 @@ void check_window(const Tensor& self, IntList sizes, IntList strides, int64_t of
   }
   const Dim end = (high + Dim(1)) * Dim(static_cast<int64_t>(item_size(dtype)));
   const int64_t have = self.storage() ? static_cast<int64_t>(self.storage()->nbytes()) : 0;
-  LAMINA_CHECK(low.value() >= 0 && end.value() <= have, op, ": setStorage: sizes ", sizes, ", strides ", strides,
-               ", storage offset ", offset, " require a storage size of ", end.value(),
-               " bytes, are out of bounds for storage of size ", have);
+  LAMINA_CHECK(low.value() >= 0 && end.value() <= have, op, ": setStorage: sizes ", sizes,
+               ", strides ", strides, ", storage offset ", offset, " require a storage size of ",
+               end.value(), " bytes, are out of bounds for storage of size ", have);
 }
 
 Tensor alias_window(const Tensor& self, IntList sizes, IntList strides, int64_t offset) {
@@ -126,10 +132,12 @@ Tensor alias_window(const Tensor& self, IntList sizes, IntList strides, int64_t 
 
 void resize(const Tensor& t, IntList sizes, const char* op) {
   const int64_t n = checked_numel(sizes, t.dtype());
-  const size_t need = (static_cast<size_t>(n) + static_cast<size_t>(t.storage_offset())) * item_size(t.dtype());
+  const size_t need =
+      (static_cast<size_t>(n) + static_cast<size_t>(t.storage_offset())) * item_size(t.dtype());
   Storage* storage = t.storage();
   if (need > storage->nbytes()) {
-    LAMINA_CHECK(storage->resizable(), op, ": Trying to resize storage that is not resizable; got a tensor of sizes ",
+    LAMINA_CHECK(storage->resizable(), op,
+                 ": Trying to resize storage that is not resizable; got a tensor of sizes ",
                  t.sizes(), ", asked for ", sizes);
     if (t.is_meta()) {
       storage->reset(nullptr, need, nullptr);
@@ -142,11 +150,12 @@ void resize(const Tensor& t, IntList sizes, const char* op) {
   t.impl()->set_contiguous_window(sizes);
 }
 
-void prepare_out(const Tensor& out, IntList sizes, ScalarType result_dtype, Device device, const char* op) {
+void prepare_out(const Tensor& out, IntList sizes, ScalarType result_dtype, Device device,
+                 const char* op) {
   LAMINA_CHECK(can_cast(result_dtype, out.dtype()), op, ": result type ", legacy_name(result_dtype),
                " can't be cast to the desired output type ", legacy_name(out.dtype()));
-  LAMINA_CHECK(out.device().type == device.type, op, ": Expected out tensor to have device ", device, ", but got ",
-               out.device(), " instead");
+  LAMINA_CHECK(out.device().type == device.type, op, ": Expected out tensor to have device ",
+               device, ", but got ", out.device(), " instead");
   if (out.sizes() != sizes) {
     resize(out, sizes, op);
     return;
@@ -154,24 +163,28 @@ void prepare_out(const Tensor& out, IntList sizes, ScalarType result_dtype, Devi
 }
 
 void prepare_inplace(const Tensor& self, IntList sizes, ScalarType result_dtype, const char* op) {
-  LAMINA_CHECK(can_cast(result_dtype, self.dtype()), op, ": result type ", legacy_name(result_dtype),
-               " can't be cast to the desired output type ", legacy_name(self.dtype()));
+  LAMINA_CHECK(can_cast(result_dtype, self.dtype()), op, ": result type ",
+               legacy_name(result_dtype), " can't be cast to the desired output type ",
+               legacy_name(self.dtype()));
   LAMINA_CHECK(self.sizes() == sizes, op, ": output with shape ", self.sizes(),
                " doesn't match the broadcast shape ", sizes);
 }
 
 void check_no_internal_overlap(const Tensor& written, const char* op) {
   LAMINA_CHECK(internal_overlap(written) != Overlap::Yes, op,
-               ": unsupported operation: more than one element of the written-to tensor refers to a single memory "
+               ": unsupported operation: more than one element of the written-to tensor refers to "
+               "a single memory "
                "location; got sizes ",
                written.sizes(), " and strides ", written.strides(),
                ". Please clone() the tensor before performing the operation.");
 }
 
 void check_no_partial_overlap(const Tensor& written, const Tensor& input, const char* op) {
-  if (written.storage() != input.storage() || written.is_same(input) || same_window(written, input)) return;
+  if (written.storage() != input.storage() || written.is_same(input) || same_window(written, input))
+    return;
   LAMINA_CHECK(!may_share_bytes(written, input), op,
-               ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+               ": unsupported operation: some elements of the input tensor and the written-to "
+               "tensor refer to a single "
                "memory location. Please clone() the tensor before performing the operation.");
 }
 
@@ -179,16 +192,17 @@ Device common_device(std::initializer_list<const Tensor*> tensors, const char* o
   const Tensor* chosen = nullptr;
   for (const Tensor* t : tensors) {
     if (!t->defined()) continue;
-    if (!chosen || (chosen->dim() == 0 && chosen->device().is_cpu() && t->device() != chosen->device() &&
-                    !(t->dim() == 0 && t->device().is_cpu())))
+    if (!chosen || (chosen->dim() == 0 && chosen->device().is_cpu() &&
+                    t->device() != chosen->device() && !(t->dim() == 0 && t->device().is_cpu())))
       chosen = t;
   }
   if (!chosen) return kCpu;
   for (const Tensor* t : tensors) {
     if (!t->defined() || t->device().type == chosen->device().type) continue;
-    LAMINA_CHECK(t->dim() == 0 && t->device().is_cpu(), op,
-                 ": Expected all tensors to be on the same device, but found at least two devices, ",
-                 chosen->device(), " and ", t->device(), "!");
+    LAMINA_CHECK(
+        t->dim() == 0 && t->device().is_cpu(), op,
+        ": Expected all tensors to be on the same device, but found at least two devices, ",
+        chosen->device(), " and ", t->device(), "!");
   }
   return chosen->device();
 }
@@ -196,16 +210,19 @@ Device common_device(std::initializer_list<const Tensor*> tensors, const char* o
 void copy_values(const Tensor& out, const Tensor& in) {
   if (out.is_meta() || out.numel() == 0) return;
   const Sizes strides = broadcast_strides(in.sizes(), in.strides(), out.sizes());
-  tile::copy({out.data(), out.dtype(), out.strides().data()}, {in.data(), in.dtype(), strides.data()},
-             static_cast<int>(out.dim()), out.sizes().data());
+  tile::copy({out.data(), out.dtype(), out.strides().data()},
+             {in.data(), in.dtype(), strides.data()}, static_cast<int>(out.dim()),
+             out.sizes().data());
 }
 
 Scalar scalar_of(const Tensor& t) {
-  LAMINA_CHECK(t.numel() == 1, "item: a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
+  LAMINA_CHECK(t.numel() == 1, "item: a Tensor with ", t.numel(),
+               " elements cannot be converted to Scalar");
   LAMINA_CHECK(!t.is_meta(), "item: Tensor.item() cannot be called on meta tensors");
   const Scalar v = tile::load_scalar(t.data(), t.dtype());
   if (t.keys().has(DispatchKey::Conjugate)) return std::conj(v.to_complex());
-  if (t.keys().has(DispatchKey::Negative)) return v.is_complex() ? Scalar(-v.to_complex()) : Scalar(-v.to_double());
+  if (t.keys().has(DispatchKey::Negative))
+    return v.is_complex() ? Scalar(-v.to_complex()) : Scalar(-v.to_double());
   return v;
 }
 

@@ -16,8 +16,10 @@ Tensor with_window(const Tensor& self, const Sizes& sizes, const Sizes& strides,
   return alias_window(self, sizes, strides, offset);
 }
 
-Tensor retyped(const Tensor& self, ScalarType dtype, const Sizes& sizes, const Sizes& strides, int64_t offset) {
-  TensorImpl* impl = TensorImpl::make(dtype, self.device(), self.keys(), IntrusivePtr<Storage>::share(self.storage()));
+Tensor retyped(const Tensor& self, ScalarType dtype, const Sizes& sizes, const Sizes& strides,
+               int64_t offset) {
+  TensorImpl* impl = TensorImpl::make(dtype, self.device(), self.keys(),
+                                      IntrusivePtr<Storage>::share(self.storage()));
   Tensor out = Tensor::adopt(impl);
   impl->set_window(sizes, strides, offset);
   impl->set_version_counter(self.impl()->version_counter());
@@ -30,9 +32,12 @@ Tensor retyped(const Tensor& self, ScalarType dtype, const Sizes& sizes, const S
 Tensor view(const Tensor& self, IntList size) {
   const Sizes sizes = infer_size(size, self.numel(), "view");
   const auto strides = view_strides(self.sizes(), self.strides(), sizes);
-  LAMINA_CHECK(strides, "view: view size is not compatible with input tensor's size and stride (at least one dimension "
-               "spans across two contiguous subspaces); got sizes ", self.sizes(), ", strides ", self.strides(),
-               " and view size ", sizes, ". Use .reshape(...) instead.");
+  LAMINA_CHECK(strides,
+               "view: view size is not compatible with input tensor's size and stride (at least "
+               "one dimension "
+               "spans across two contiguous subspaces); got sizes ",
+               self.sizes(), ", strides ", self.strides(), " and view size ", sizes,
+               ". Use .reshape(...) instead.");
   return with_window(self, sizes, *strides, self.storage_offset());
 }
 
@@ -42,18 +47,20 @@ Tensor reshape_alias(const Tensor& self, IntList size, IntList stride) {
 
 Tensor view_dtype(const Tensor& self, ScalarType dtype) {
   LAMINA_CHECK(!self.keys().has(DispatchKey::Conjugate) && !self.keys().has(DispatchKey::Negative),
-               "view: a tensor with a pending conjugation or negation cannot be read as another type; call resolve_conj() "
+               "view: a tensor with a pending conjugation or negation cannot be read as another "
+               "type; call resolve_conj() "
                "or resolve_neg() first");
-  const auto from = static_cast<int64_t>(item_size(self.dtype())), to = static_cast<int64_t>(item_size(dtype));
+  const auto from = static_cast<int64_t>(item_size(self.dtype())),
+             to = static_cast<int64_t>(item_size(dtype));
   Sizes sizes = copy(self.sizes()), strides = copy(self.strides());
   int64_t offset = self.storage_offset();
   if (from != to) {
-    LAMINA_CHECK(self.dim() > 0, "view: self.dim() cannot be 0 to view ", legacy_name(self.dtype()), " as ",
-                 legacy_name(dtype), " (different element sizes)");
+    LAMINA_CHECK(self.dim() > 0, "view: self.dim() cannot be 0 to view ", legacy_name(self.dtype()),
+                 " as ", legacy_name(dtype), " (different element sizes)");
     const int64_t last = self.dim() - 1;
     LAMINA_CHECK(strides[last] == 1 || sizes[last] == 1, "view: self.stride(-1) must be 1 to view ",
-                 legacy_name(self.dtype()), " as ", legacy_name(dtype), " (different element sizes), but got ",
-                 strides[last]);
+                 legacy_name(self.dtype()), " as ", legacy_name(dtype),
+                 " (different element sizes), but got ", strides[last]);
     if (from > to) {
       const int64_t ratio = from / to;
       for (int64_t i = 0; i < last; ++i) strides[i] = Dim(strides[i]) * Dim(ratio);
@@ -61,13 +68,14 @@ Tensor view_dtype(const Tensor& self, ScalarType dtype) {
       offset = Dim(offset) * Dim(ratio);
     } else {
       const int64_t ratio = to / from;
-      LAMINA_CHECK(sizes[last] % ratio == 0, "view: self.size(-1) must be divisible by ", ratio, " to view ",
-                   legacy_name(self.dtype()), " as ", legacy_name(dtype), " (different element sizes), but got ",
-                   sizes[last]);
-      LAMINA_CHECK(offset % ratio == 0, "view: self.storage_offset() must be divisible by ", ratio, ", but got ", offset);
+      LAMINA_CHECK(sizes[last] % ratio == 0, "view: self.size(-1) must be divisible by ", ratio,
+                   " to view ", legacy_name(self.dtype()), " as ", legacy_name(dtype),
+                   " (different element sizes), but got ", sizes[last]);
+      LAMINA_CHECK(offset % ratio == 0, "view: self.storage_offset() must be divisible by ", ratio,
+                   ", but got ", offset);
       for (int64_t i = 0; i < last; ++i) {
-        LAMINA_CHECK(strides[i] % ratio == 0, "view: self.stride(", i, ") must be divisible by ", ratio, ", but got ",
-                     strides[i]);
+        LAMINA_CHECK(strides[i] % ratio == 0, "view: self.stride(", i, ") must be divisible by ",
+                     ratio, ", but got ", strides[i]);
         strides[i] /= ratio;
       }
       sizes[last] /= ratio;
@@ -78,7 +86,8 @@ Tensor view_dtype(const Tensor& self, ScalarType dtype) {
   return retyped(self, dtype, sizes, strides, offset);
 }
 
-Tensor as_strided(const Tensor& self, IntList size, IntList stride, std::optional<int64_t> storage_offset) {
+Tensor as_strided(const Tensor& self, IntList size, IntList stride,
+                  std::optional<int64_t> storage_offset) {
   const int64_t offset = storage_offset.value_or(self.storage_offset());
   check_window(self, size, stride, offset, self.dtype(), "as_strided");
   return alias_window(self, size, stride, offset);
@@ -87,8 +96,8 @@ Tensor as_strided(const Tensor& self, IntList size, IntList stride, std::optiona
 Tensor expand(const Tensor& self, IntList size, bool) {
   const int64_t n = static_cast<int64_t>(size.size()), have = self.dim();
   LAMINA_CHECK(n >= have, "expand: the number of sizes provided (", n,
-               ") must be greater or equal to the number of dimensions in the tensor (", have, "); got ", size, " and ",
-               self);
+               ") must be greater or equal to the number of dimensions in the tensor (", have,
+               "); got ", size, " and ", self);
   Sizes sizes = copy(size), strides(size.size());
   for (int64_t i = n - 1; i >= 0; --i) {
     const int64_t d = have - (n - i);
@@ -103,9 +112,10 @@ Tensor expand(const Tensor& self, IntList size, bool) {
       strides[i] = self.strides()[d];
       continue;
     }
-    LAMINA_CHECK(self.sizes()[d] == 1 && sizes[i] >= 0, "expand: The expanded size of the tensor (", sizes[i],
-                 ") must match the existing size (", self.sizes()[d], ") at non-singleton dimension ", i,
-                 ".  Target sizes: ", size, ".  Tensor sizes: ", self.sizes());
+    LAMINA_CHECK(self.sizes()[d] == 1 && sizes[i] >= 0, "expand: The expanded size of the tensor (",
+                 sizes[i], ") must match the existing size (", self.sizes()[d],
+                 ") at non-singleton dimension ", i, ".  Target sizes: ", size,
+                 ".  Tensor sizes: ", self.sizes());
     strides[i] = 0;
   }
   return with_window(self, sizes, strides, self.storage_offset());
@@ -113,9 +123,10 @@ Tensor expand(const Tensor& self, IntList size, bool) {
 
 Tensor permute(const Tensor& self, IntList dims) {
   LAMINA_CHECK(static_cast<int64_t>(dims.size()) == self.dim(),
-               "permute: permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
-               "desired ordering of dimensions i.e. input.dim() = ", self.dim(), " is not equal to len(dims) = ",
-               dims.size());
+               "permute: permute(sparse_coo): number of dimensions in the tensor input does not "
+               "match the length of the "
+               "desired ordering of dimensions i.e. input.dim() = ",
+               self.dim(), " is not equal to len(dims) = ", dims.size());
   Sizes sizes, strides;
   uint64_t seen = 0;
   for (const int64_t d : dims) {
@@ -129,7 +140,8 @@ Tensor permute(const Tensor& self, IntList dims) {
 }
 
 Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
-  const int64_t a = wrap_dim(dim0, self.dim(), "transpose"), b = wrap_dim(dim1, self.dim(), "transpose");
+  const int64_t a = wrap_dim(dim0, self.dim(), "transpose"),
+                b = wrap_dim(dim1, self.dim(), "transpose");
   Sizes sizes = copy(self.sizes()), strides = copy(self.strides());
   if (self.dim() > 0) {
     std::swap(sizes[a], sizes[b]);
@@ -139,7 +151,8 @@ Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
 }
 
 Tensor t(const Tensor& self) {
-  LAMINA_CHECK(self.dim() <= 2, "t: t() expects a tensor with <= 2 dimensions, but self is ", self.dim(), "D");
+  LAMINA_CHECK(self.dim() <= 2, "t: t() expects a tensor with <= 2 dimensions, but self is ",
+               self.dim(), "D");
   return transpose(self, 0, self.dim() < 2 ? 0 : 1);
 }
 
@@ -167,7 +180,8 @@ Tensor squeeze_dims(const Tensor& self, IntList dim) {
   uint64_t mask = 0;
   for (const int64_t d : dim) {
     const uint64_t bit = uint64_t{1} << wrap_dim(d, self.dim(), "squeeze");
-    LAMINA_CHECK(!(mask & bit), "squeeze: dim ", d, " appears multiple times in the list of dims; got ", dim);
+    LAMINA_CHECK(!(mask & bit), "squeeze: dim ", d,
+                 " appears multiple times in the list of dims; got ", dim);
     mask |= bit;
   }
   return squeeze_where(self, [mask](int64_t i) { return mask >> i & 1; });
@@ -186,8 +200,8 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   LAMINA_CHECK_INDEX(self.dim() > 0, "select: select() cannot be applied to a 0-dim tensor.");
   const int64_t d = wrap_dim(dim, self.dim(), "select");
   const int64_t n = self.sizes()[d];
-  LAMINA_CHECK_INDEX(index >= -n && index < n, "select: index ", index, " is out of bounds for dimension ", d,
-                     " with size ", n);
+  LAMINA_CHECK_INDEX(index >= -n && index < n, "select: index ", index,
+                     " is out of bounds for dimension ", d, " with size ", n);
   const int64_t at = index < 0 ? index + n : index;
   Sizes sizes = copy(self.sizes()), strides = copy(self.strides());
   const int64_t offset = self.storage_offset() + at * strides[d];
@@ -196,7 +210,8 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   return with_window(self, sizes, strides, offset);
 }
 
-Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
+             std::optional<int64_t> end, int64_t step) {
   LAMINA_CHECK_INDEX(self.dim() > 0, "slice: slice() cannot be applied to a 0-dim tensor.");
   const int64_t d = wrap_dim(dim, self.dim(), "slice");
   const SliceRange r = slice_range(self.sizes()[d], start, end, step);
@@ -209,7 +224,8 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std:
 }
 
 Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
-  const int64_t a = wrap_dim(dim1, self.dim(), "diagonal"), b = wrap_dim(dim2, self.dim(), "diagonal");
+  const int64_t a = wrap_dim(dim1, self.dim(), "diagonal"),
+                b = wrap_dim(dim2, self.dim(), "diagonal");
   LAMINA_CHECK(a != b, "diagonal: diagonal dimensions cannot be identical ", dim1, ", ", dim2);
   const int64_t na = self.sizes()[a], nb = self.sizes()[b];
   const int64_t count = diagonal_size(na, nb, offset);
@@ -230,7 +246,8 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
   const int64_t d = wrap_dim(dimension, self.dim(), "unfold");
   const int64_t n = self.dim() == 0 ? 1 : self.sizes()[d];
   LAMINA_CHECK(size >= 0, "unfold: size is ", size, " but must be >= 0");
-  LAMINA_CHECK(size <= n, "unfold: maximum size for tensor at dimension ", d, " is ", n, " but size is ", size);
+  LAMINA_CHECK(size <= n, "unfold: maximum size for tensor at dimension ", d, " is ", n,
+               " but size is ", size);
   LAMINA_CHECK(step > 0, "unfold: step is ", step, " but must be > 0");
   Sizes sizes = copy(self.sizes()), strides = copy(self.strides());
   sizes.push_back(size);
@@ -252,8 +269,9 @@ Tensor with_mark_flipped(const Tensor& self, DispatchKey mark) {
 
 Tensor view_as_real(const Tensor& self) {
   LAMINA_CHECK(self.is_complex(), "view_as_real: only supported for complex tensors; got ", self);
-  LAMINA_CHECK(!self.keys().has(DispatchKey::Conjugate),
-               "view_as_real: doesn't work on unresolved conjugated tensors; call resolve_conj() first");
+  LAMINA_CHECK(
+      !self.keys().has(DispatchKey::Conjugate),
+      "view_as_real: doesn't work on unresolved conjugated tensors; call resolve_conj() first");
   Sizes sizes = copy(self.sizes()), strides = copy(self.strides());
   for (int64_t& s : strides) s = Dim(s) * Dim(2);
   sizes.push_back(2);
@@ -263,18 +281,23 @@ Tensor view_as_real(const Tensor& self) {
 
 Tensor view_as_complex(const Tensor& self) {
   LAMINA_CHECK(self.dtype() == ScalarType::Float32 || self.dtype() == ScalarType::Float64,
-               "view_as_complex: only supported for floating point tensors of 32 and 64 bits; got ", self);
+               "view_as_complex: only supported for floating point tensors of 32 and 64 bits; got ",
+               self);
   LAMINA_CHECK(self.dim() > 0 && self.size(-1) == 2,
                "view_as_complex: Tensor must have a last dimension of size 2; got ", self);
-  LAMINA_CHECK(self.stride(-1) == 1, "view_as_complex: Tensor must have a last dimension with stride 1; got strides ",
+  LAMINA_CHECK(self.stride(-1) == 1,
+               "view_as_complex: Tensor must have a last dimension with stride 1; got strides ",
                self.strides());
-  LAMINA_CHECK(self.storage_offset() % 2 == 0, "view_as_complex: Tensor must have a storage_offset divisible by 2; got ",
+  LAMINA_CHECK(self.storage_offset() % 2 == 0,
+               "view_as_complex: Tensor must have a storage_offset divisible by 2; got ",
                self.storage_offset());
   Sizes sizes = copy(self.sizes()), strides = copy(self.strides());
   sizes.pop_back();
   strides.pop_back();
   for (int64_t& s : strides) {
-    LAMINA_CHECK(s % 2 == 0, "view_as_complex: Tensor must have a stride divisible by 2 for all but last dimension; got ",
+    LAMINA_CHECK(s % 2 == 0,
+                 "view_as_complex: Tensor must have a stride divisible by 2 for all but last "
+                 "dimension; got ",
                  self.strides());
     s /= 2;
   }
@@ -282,7 +305,8 @@ Tensor view_as_complex(const Tensor& self) {
 }
 
 Tensor conj_view(const Tensor& self) {
-  LAMINA_CHECK(self.is_complex(), "_conj: only complex tensors carry a pending conjugation; got ", self);
+  LAMINA_CHECK(self.is_complex(), "_conj: only complex tensors carry a pending conjugation; got ",
+               self);
   return with_mark_flipped(self, DispatchKey::Conjugate);
 }
 Tensor neg_view(const Tensor& self) { return with_mark_flipped(self, DispatchKey::Negative); }

@@ -1,5 +1,6 @@
-// The CPU allocator behind the inlined paths of allocator.h. All shared state is constant-initialized and never
-// destroyed, so blocks can be freed by any destructor of the process.
+// The CPU allocator behind the inlined paths of allocator.h. All shared state is
+// constant-initialized and never destroyed, so blocks can be freed by any destructor of the
+// process.
 #include "lamina/memory/allocator.h"
 
 #include <pthread.h>
@@ -34,8 +35,8 @@ constexpr int kLargeClasses = (48 - 10) * kSubclasses;
 
 // What a cached large block holds while nobody uses it.
 struct CachedBlock {
-  CachedBlock *next, *previous;    // of its class, newest first
-  CachedBlock *newer, *older;      // of all
+  CachedBlock *next, *previous;  // of its class, newest first
+  CachedBlock *newer, *older;    // of all
   size_t capacity;
   int size_class;
 };
@@ -132,10 +133,9 @@ std::string readable(int64_t bytes) {
         str("allocate: not enough memory on cpu: tried to allocate ", bytes, " bytes (",
             bytes > size_t{INT64_MAX} ? std::string("more than any machine has")
                                       : readable(static_cast<int64_t>(bytes)),
-            "): ", why, "; held by tensors: ", readable(g.allocated),
-            ", cached: ", readable(g.cached), ", in small-block lists: ",
-            readable(std::max<int64_t>(others, 0)), ", limit: ",
-            g.limit == kNoLimit ? std::string("none") : readable(g.limit),
+            "): ", why, "; held by tensors: ", readable(g.allocated), ", cached: ",
+            readable(g.cached), ", in small-block lists: ", readable(std::max<int64_t>(others, 0)),
+            ", limit: ", g.limit == kNoLimit ? std::string("none") : readable(g.limit),
             ", memory of the machine: ", readable(physical_memory())));
 }
 
@@ -147,7 +147,8 @@ void unlink(CachedBlock* block) {
   g.cached -= static_cast<int64_t>(block->capacity);
 }
 
-// --- memory of the system ------------------------------------------------------------------------------------------
+// --- memory of the system
+// ------------------------------------------------------------------------------------------
 
 void* system_allocate(size_t capacity) {
   if (capacity < kHugePage) return std::aligned_alloc(kAlignment, capacity);
@@ -198,7 +199,8 @@ void* reserve(size_t capacity, size_t asked) {
   return block;
 }
 
-// --- threads and forks -----------------------------------------------------------------------------------------------
+// --- threads and forks
+// -----------------------------------------------------------------------------------------------
 
 void flush_small(ThreadCache& cache, int c, int keep) {
   FreeBlock** tail = &cache.head[c];
@@ -412,7 +414,8 @@ Allocator& cpu_allocator() {
 }
 
 void set_cpu_cache_bound(int64_t bytes) {
-  LAMINA_CHECK_VALUE(bytes >= 0, "set_cpu_cache_bound: the bound must not be negative; got ", bytes);
+  LAMINA_CHECK_VALUE(bytes >= 0, "set_cpu_cache_bound: the bound must not be negative; got ",
+                     bytes);
   std::lock_guard lock(g.mutex);
   g.cache_bound = bytes;
   trim_cache(bytes);

@@ -1,7 +1,9 @@
-// Allocators: one per device, with statistics, a settable limit and an out-of-memory error that leaves everything usable.
+// Allocators: one per device, with statistics, a settable limit and an out-of-memory error that
+// leaves everything usable.
 //
-// On the CPU, blocks up to kSmallLimit bytes come from lists of the calling thread (inlined here, a few nanoseconds);
-// larger blocks are kept in a bounded cache, since the page faults of fresh memory cost more than arithmetic on it.
+// On the CPU, blocks up to kSmallLimit bytes come from lists of the calling thread (inlined here, a
+// few nanoseconds); larger blocks are kept in a bounded cache, since the page faults of fresh
+// memory cost more than arithmetic on it.
 #pragma once
 
 #include <atomic>
@@ -9,7 +11,8 @@
 #include <cstdint>
 
 #if defined(__SANITIZE_ADDRESS__)
-#define LAMINA_MEMORY_BYPASS 1  // every block comes from the C library, so that the sanitizer sees its life
+#define LAMINA_MEMORY_BYPASS \
+  1  // every block comes from the C library, so that the sanitizer sees its life
 #else
 #define LAMINA_MEMORY_BYPASS 0
 #endif
@@ -25,7 +28,7 @@ struct Statistics {
   int64_t peak_allocated = 0;  // largest `allocated` since the last reset_peak
   int64_t reserved = 0;        // bytes held from the system: allocated and cached
   int64_t peak_reserved = 0;
-  int64_t cached = 0;      // large blocks held for reuse
+  int64_t cached = 0;       // large blocks held for reuse
   int64_t allocations = 0;  // calls
   int64_t frees = 0;
   int64_t cache_hits = 0;  // large blocks served from the cache
@@ -50,7 +53,8 @@ class Allocator {
 
 Allocator& cpu_allocator();
 
-// Bytes of large blocks that the CPU cache keeps at most; the oldest go first. Default: an eighth of the memory.
+// Bytes of large blocks that the CPU cache keeps at most; the oldest go first. Default: an eighth
+// of the memory.
 void set_cpu_cache_bound(int64_t bytes);
 
 namespace detail {
@@ -70,9 +74,10 @@ struct Counter {
 
 struct ThreadCache {
   FreeBlock* head[kSmallClasses] = {};
-  uint16_t room[kSmallClasses] = {};  // blocks that each list still takes; 0 sends a free to the slow path
-  Counter allocated;                  // bytes, relative to what was handed to the shared counters
-  Counter high;                       // largest `allocated` since then
+  uint16_t room[kSmallClasses] =
+      {};             // blocks that each list still takes; 0 sends a free to the slow path
+  Counter allocated;  // bytes, relative to what was handed to the shared counters
+  Counter high;       // largest `allocated` since then
   Counter allocations;
   Counter frees;
   ThreadCache* next_thread = nullptr;

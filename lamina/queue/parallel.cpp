@@ -1,5 +1,6 @@
-// The thread pool. Chunks are claimed from one atomic word; the calling thread claims too, so a loop never waits for a
-// worker that has claimed nothing. See docs/decisions/0004-thread-pool.md for what was measured.
+// The thread pool. Chunks are claimed from one atomic word; the calling thread claims too, so a
+// loop never waits for a worker that has claimed nothing. See docs/decisions/0004-thread-pool.md
+// for what was measured.
 #include "lamina/queue/parallel.h"
 
 #include <linux/futex.h>
@@ -46,10 +47,12 @@ struct alignas(64) Worker {
   std::atomic<uint32_t> sleeping{0};
 };
 
-// One per process; a forked child gets a new one. Never destroyed: workers may outlive every static object.
+// One per process; a forked child gets a new one. Never destroyed: workers may outlive every static
+// object.
 struct Pool {
-  // Chunks of the current loop that nobody has claimed (low bits) and how many threads may take part (high bits).
-  // Only a successful claim entitles to read the fields of the loop, which change when every claimed chunk is done.
+  // Chunks of the current loop that nobody has claimed (low bits) and how many threads may take
+  // part (high bits). Only a successful claim entitles to read the fields of the loop, which change
+  // when every claimed chunk is done.
   alignas(64) std::atomic<uint64_t> ticket{0};
   alignas(64) std::atomic<int64_t> pending{0};  // chunks not yet done
   std::atomic<uint32_t> done{0};                // 0 running, 1 done, 2 the caller sleeps
@@ -86,8 +89,9 @@ int64_t work(Pool& pool, int index) {
       continue;
     const auto chunk = static_cast<int64_t>(pool.chunks - remaining_of(t));
     ++settled;
-    const auto b = static_cast<int64_t>(static_cast<uint64_t>(pool.begin) +
-                                        static_cast<uint64_t>(chunk) * static_cast<uint64_t>(pool.grain));
+    const auto b =
+        static_cast<int64_t>(static_cast<uint64_t>(pool.begin) +
+                             static_cast<uint64_t>(chunk) * static_cast<uint64_t>(pool.grain));
     const int64_t e = chunk + 1 == static_cast<int64_t>(pool.chunks) ? pool.end : b + pool.grain;
     try {
       pool.function(pool.context, b, e);
@@ -96,7 +100,8 @@ int64_t work(Pool& pool, int index) {
         std::lock_guard lock(pool.error_mutex);
         if (!pool.error) pool.error = std::current_exception();
       }
-      settled += static_cast<int64_t>(remaining_of(pool.ticket.exchange(0, std::memory_order_acq_rel)));
+      settled +=
+          static_cast<int64_t>(remaining_of(pool.ticket.exchange(0, std::memory_order_acq_rel)));
     }
     t = pool.ticket.load(std::memory_order_acquire);
   }
@@ -112,7 +117,8 @@ void wake(Pool& pool, int index) {
 
 // Thread i wakes threads 2i+1 and 2i+2, so that waking many takes a logarithm of steps.
 void wake_children(Pool& pool, int index, int count) {
-  for (int child = 2 * index + 1; child <= 2 * index + 2 && child < count; ++child) wake(pool, child);
+  for (int child = 2 * index + 1; child <= 2 * index + 2 && child < count; ++child)
+    wake(pool, child);
 }
 
 struct WorkerStart {
@@ -253,7 +259,8 @@ int get_num_threads() {
   if (n == 0) {
     n = default_threads();
     int expected = 0;
-    if (!g_num_threads.compare_exchange_strong(expected, n, std::memory_order_relaxed)) n = expected;
+    if (!g_num_threads.compare_exchange_strong(expected, n, std::memory_order_relaxed))
+      n = expected;
   }
   return n;
 }
@@ -289,7 +296,8 @@ void detail::run_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFunction
   p.context = context;
   p.pending.store(static_cast<int64_t>(chunks), std::memory_order_relaxed);
   p.done.store(0, std::memory_order_relaxed);
-  p.ticket.store(chunks | static_cast<uint64_t>(limit) << kRemainingBits, std::memory_order_seq_cst);
+  p.ticket.store(chunks | static_cast<uint64_t>(limit) << kRemainingBits,
+                 std::memory_order_seq_cst);
   wake_children(p, 0, limit);
   int64_t settled;
   {

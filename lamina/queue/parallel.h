@@ -1,5 +1,5 @@
-// The one parallel loop. Work is cut into chunks of exactly `grain` iterations, whatever the number of threads, so a
-// kernel that keeps one result per chunk computes the same bits on any machine.
+// The one parallel loop. Work is cut into chunks of exactly `grain` iterations, whatever the number
+// of threads, so a kernel that keeps one result per chunk computes the same bits on any machine.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@ namespace lamina::queue {
 
 inline constexpr int kMaxThreads = 1024;
 
-// Threads that a parallel loop may use, the calling one included. Starts as LAMINA_NUM_THREADS, OMP_NUM_THREADS or
-// the number of cores this process may run on. set_num_threads raises for n < 1 and caps n at kMaxThreads.
+// Threads that a parallel loop may use, the calling one included. Starts as LAMINA_NUM_THREADS,
+// OMP_NUM_THREADS or the number of cores this process may run on. set_num_threads raises for n < 1
+// and caps n at kMaxThreads.
 void set_num_threads(int n);
 int get_num_threads();
 
@@ -26,9 +27,10 @@ using ChunkFunction = void (*)(void* context, int64_t begin, int64_t end);
 void run_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFunction function, void* context);
 }  // namespace detail
 
-// Calls f(b, e) once for every chunk [begin + i * grain, min(begin + (i + 1) * grain, end)), in any order and on any
-// thread; returns when all are done. The chunks depend on grain alone (a grain below 1 counts as 1). The first
-// exception that f throws ends the loop early and is thrown here. May be called from several threads and from f.
+// Calls f(b, e) once for every chunk [begin + i * grain, min(begin + (i + 1) * grain, end)), in any
+// order and on any thread; returns when all are done. The chunks depend on grain alone (a grain
+// below 1 counts as 1). The first exception that f throws ends the loop early and is thrown here.
+// May be called from several threads and from f.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {
   if (begin >= end) return;

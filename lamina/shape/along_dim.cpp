@@ -18,26 +18,31 @@ std::array<ResultMeta, 2> extremum_shape(const Tensor& self, int64_t dim, bool k
   DimMask mask;
   if (self.dim() > 0) mask.set(d);
   const Sizes sizes = reduced_sizes(self.sizes(), mask, keepdim);
-  return {ResultMeta{sizes, self.dtype(), self.device()}, ResultMeta{sizes, ScalarType::Int64, self.device()}};
+  return {ResultMeta{sizes, self.dtype(), self.device()},
+          ResultMeta{sizes, ScalarType::Int64, self.device()}};
 }
 
 ResultMeta scan_shape(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   wrap_dim(dim, self.dim(), "cumsum");
-  const ScalarType t = dtype.value_or(is_integral(self.dtype(), true) ? ScalarType::Int64 : self.dtype());
+  const ScalarType t =
+      dtype.value_or(is_integral(self.dtype(), true) ? ScalarType::Int64 : self.dtype());
   return {copy(self.sizes()), t, self.device()};
 }
 
 ResultMeta softmax_shape(const Tensor& self, int64_t dim, bool half_to_float) {
   wrap_dim(dim, self.dim(), "softmax");
-  LAMINA_CHECK_IMPLEMENTED(is_floating(self.dtype()) && !is_float8(self.dtype()), "\"softmax_lastdim_kernel_impl\" not implemented for '",
+  LAMINA_CHECK_IMPLEMENTED(is_floating(self.dtype()) && !is_float8(self.dtype()),
+                           "\"softmax_lastdim_kernel_impl\" not implemented for '",
                            legacy_name(self.dtype()), "'");
   return {copy(self.sizes()), half_to_float ? ScalarType::Float32 : self.dtype(), self.device()};
 }
 
 ResultMeta softmax_backward_shape(const Tensor& grad_output, const Tensor& output, int64_t dim) {
   wrap_dim(dim, output.dim(), "softmax_backward");
-  LAMINA_CHECK(grad_output.sizes() == output.sizes(), "softmax_backward: sizes differ; got ", grad_output, " and ", output);
-  return {copy(grad_output.sizes()), promote_types(grad_output.dtype(), output.dtype()), grad_output.device()};
+  LAMINA_CHECK(grad_output.sizes() == output.sizes(), "softmax_backward: sizes differ; got ",
+               grad_output, " and ", output);
+  return {copy(grad_output.sizes()), promote_types(grad_output.dtype(), output.dtype()),
+          grad_output.device()};
 }
 
 std::array<ResultMeta, 2> sort_shape(const Tensor& self, std::optional<bool>, int64_t dim, bool) {
@@ -50,11 +55,12 @@ std::array<ResultMeta, 2> sort_shape(const Tensor& self, std::optional<bool>, in
 std::array<ResultMeta, 2> topk_shape(const Tensor& self, int64_t k, int64_t dim, bool, bool) {
   const int64_t d = wrap_dim(dim, self.dim(), "topk");
   LAMINA_CHECK(!is_complex(self.dtype()), "topk: complex numbers have no order; got ", self);
-  LAMINA_CHECK(k >= 0 && k <= (self.dim() == 0 ? 1 : self.sizes()[d]), "topk: selected index k out of range; got k=", k,
-               " for ", self);
+  LAMINA_CHECK(k >= 0 && k <= (self.dim() == 0 ? 1 : self.sizes()[d]),
+               "topk: selected index k out of range; got k=", k, " for ", self);
   Sizes sizes = copy(self.sizes());
   if (self.dim() > 0) sizes[d] = k;
-  return {ResultMeta{sizes, self.dtype(), self.device()}, ResultMeta{sizes, ScalarType::Int64, self.device()}};
+  return {ResultMeta{sizes, self.dtype(), self.device()},
+          ResultMeta{sizes, ScalarType::Int64, self.device()}};
 }
 
 }  // namespace lamina::shape

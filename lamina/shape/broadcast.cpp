@@ -12,8 +12,9 @@ Sizes broadcast_sizes(IntList a, IntList b, const char* op) {
   for (size_t i = 0; i < n; ++i) {  // from the right
     const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
     const int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    LAMINA_CHECK(x == y || x == 1 || y == 1, op, ": The size of tensor a (", x, ") must match the size of tensor b (",
-                 y, ") at non-singleton dimension ", n - 1 - i, "; got ", a, " and ", b);
+    LAMINA_CHECK(x == y || x == 1 || y == 1, op, ": The size of tensor a (", x,
+                 ") must match the size of tensor b (", y, ") at non-singleton dimension ",
+                 n - 1 - i, "; got ", a, " and ", b);
     out[n - 1 - i] = x == 1 ? y : x;
   }
   return out;

@@ -23,9 +23,10 @@ ScalarType signed_of_size(size_t bytes) {
 ScalarType promote_types(ScalarType a, ScalarType b) {
   if (a == b) return a;
   if (category(a) < category(b)) std::swap(a, b);
-  LAMINA_CHECK(!is_float8(a) || category(b) < 2, "promote_types: no common type; got ", a, " and ", b,
+  LAMINA_CHECK(!is_float8(a) || category(b) < 2, "promote_types: no common type; got ", a, " and ",
+               b, "; convert one operand with .to()");
+  LAMINA_CHECK(!is_float8(b), "promote_types: no common type; got ", a, " and ", b,
                "; convert one operand with .to()");
-  LAMINA_CHECK(!is_float8(b), "promote_types: no common type; got ", a, " and ", b, "; convert one operand with .to()");
   switch (category(a)) {
     case 3:
       return a == ScalarType::Complex128 || b == ScalarType::Complex128 || b == ScalarType::Float64
@@ -40,8 +41,8 @@ ScalarType promote_types(ScalarType a, ScalarType b) {
       if (is_unsigned(a) == is_unsigned(b)) return item_size(a) > item_size(b) ? a : b;
       if (is_unsigned(b)) std::swap(a, b);
       // a is unsigned, b signed: a signed type that holds both.
-      LAMINA_CHECK(a != ScalarType::UInt64, "promote_types: no integer type holds both; got ", a, " and ", b,
-                   "; convert one operand with .to()");
+      LAMINA_CHECK(a != ScalarType::UInt64, "promote_types: no integer type holds both; got ", a,
+                   " and ", b, "; convert one operand with .to()");
       return signed_of_size(std::max(2 * item_size(a), item_size(b)));
     }
     default:

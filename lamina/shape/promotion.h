@@ -8,14 +8,16 @@
 
 namespace lamina {
 
-// The smallest type that both convert to. Raises Runtime where there is none (uint64 with a signed type, float8).
+// The smallest type that both convert to. Raises Runtime where there is none (uint64 with a signed
+// type, float8).
 ScalarType promote_types(ScalarType a, ScalarType b);
-// Whether a result of type `from` may be written to an output of type `to`: complex not to real, floating not to
-// integral, nothing but bool to bool.
+// Whether a result of type `from` may be written to an output of type `to`: complex not to real,
+// floating not to integral, nothing but bool to bool.
 bool can_cast(ScalarType from, ScalarType to);
 
-// Operands count in three groups: tensors with dimensions, tensors without, and numbers. A later group matters only
-// when its category (bool < integral < floating < complex) is higher than what the earlier groups give.
+// Operands count in three groups: tensors with dimensions, tensors without, and numbers. A later
+// group matters only when its category (bool < integral < floating < complex) is higher than what
+// the earlier groups give.
 class ResultType {
  public:
   void add(const Tensor& t) { add_type(t.dtype(), t.dim() == 0); }

@@ -12,7 +12,8 @@ DimMask reduced_dims(int64_t ndim, std::optional<IntList> dims, bool empty_is_al
   }
   for (const int64_t d : *dims) {
     const int64_t w = wrap_dim(d, ndim, op);
-    LAMINA_CHECK(!mask[w], op, ": dim ", w, " appears multiple times in the list of dims; got ", *dims);
+    LAMINA_CHECK(!mask[w], op, ": dim ", w, " appears multiple times in the list of dims; got ",
+                 *dims);
     mask.set(w);
   }
   return mask;

@@ -23,9 +23,11 @@ Sizes infer_size(IntList size, int64_t numel, const char* op) {
     out[unknown] = numel / known.value();
     return out;
   }
-  LAMINA_CHECK(unknown < 0 || known.value() != 0 || numel != 0, op, ": cannot reshape tensor of 0 elements into shape ",
-               size, " because the unspecified dimension size -1 can be any value and is ambiguous");
-  LAMINA_CHECK(unknown < 0 && known.value() == numel, op, ": shape '", size, "' is invalid for input of size ", numel);
+  LAMINA_CHECK(unknown < 0 || known.value() != 0 || numel != 0, op,
+               ": cannot reshape tensor of 0 elements into shape ", size,
+               " because the unspecified dimension size -1 can be any value and is ambiguous");
+  LAMINA_CHECK(unknown < 0 && known.value() == numel, op, ": shape '", size,
+               "' is invalid for input of size ", numel);
   return out;
 }
 
@@ -37,7 +39,8 @@ std::optional<Sizes> view_strides(IntList sizes, IntList strides, IntList to) {
   }
   Sizes out(to.size(), 1);
   int64_t view_d = static_cast<int64_t>(to.size()) - 1;
-  // Runs of dimensions that follow each other in memory, from the last; each must be filled exactly by dimensions of `to`.
+  // Runs of dimensions that follow each other in memory, from the last; each must be filled exactly
+  // by dimensions of `to`.
   int64_t base_stride = sizes.empty() ? 1 : strides.back();
   int64_t run = 1, viewed = 1;
   for (int64_t d = static_cast<int64_t>(sizes.size()) - 1; d >= 0; --d) {
@@ -63,7 +66,8 @@ std::optional<Sizes> view_strides(IntList sizes, IntList strides, IntList to) {
   return out;
 }
 
-SliceRange slice_range(int64_t size, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+SliceRange slice_range(int64_t size, std::optional<int64_t> start, std::optional<int64_t> end,
+                       int64_t step) {
   LAMINA_CHECK_VALUE(step != 0, "slice: slice step cannot be zero");
   const bool forward = step > 0;
   const int64_t low = forward ? 0 : -1, high = forward ? size : size - 1;
@@ -77,7 +81,8 @@ SliceRange slice_range(int64_t size, std::optional<int64_t> start, std::optional
   if (forward) return {from, to > from ? (to - from - 1) / step + 1 : 0};
   // -step would overflow for the smallest integer; distances are positive here.
   const uint64_t stride = uint64_t{0} - static_cast<uint64_t>(step);
-  return {from, from > to ? static_cast<int64_t>(static_cast<uint64_t>(from - to - 1) / stride) + 1 : 0};
+  return {from,
+          from > to ? static_cast<int64_t>(static_cast<uint64_t>(from - to - 1) / stride) + 1 : 0};
 }
 
 int64_t diagonal_size(int64_t rows, int64_t columns, int64_t offset) {

@@ -34,7 +34,8 @@ struct Along {
       count *= sizes[d];
       if (sizes[d] == 1) continue;
       size[ndim] = sizes[d];
-      for (int o = 0; o < num; ++o) stride[ndim][o] = base[o] ? operands[o].strides[d] * item[o] : 0;
+      for (int o = 0; o < num; ++o)
+        stride[ndim][o] = base[o] ? operands[o].strides[d] * item[o] : 0;
       ++ndim;
     }
     const auto magnitude = [](int64_t v) { return v < 0 ? -v : v; };

@@ -1,5 +1,5 @@
-// Complex division, roots and elementary functions: C99's special values, computed in double also for complex64, so
-// that no intermediate overflows or underflows.
+// Complex division, roots and elementary functions: C99's special values, computed in double also
+// for complex64, so that no intermediate overflows or underflows.
 #include <cmath>
 #include <complex>
 
@@ -35,11 +35,12 @@ void polar_loop(void* out, const void* a, const void* b, const void*, int64_t n)
   auto* r = static_cast<const R*>(a);
   auto* t = static_cast<const R*>(b);
   for (int64_t i = 0; i < n; ++i)
-    o[i] = {static_cast<R>(r[i] * std::cos(double(t[i]))), static_cast<R>(r[i] * std::sin(double(t[i])))};
+    o[i] = {static_cast<R>(r[i] * std::cos(double(t[i]))),
+            static_cast<R>(r[i] * std::sin(double(t[i])))};
 }
 
-#define UNARY(Name, expression) \
-  struct Name {                 \
+#define UNARY(Name, expression)            \
+  struct Name {                            \
     static Z f(Z z) { return expression; } \
   };
 UNARY(Reciprocal, 1.0 / z)
@@ -71,7 +72,8 @@ struct Expm1 {
   static Z f(Z z) {
     const double s = std::sin(z.imag() / 2);
     if (!std::isfinite(z.real()) || !std::isfinite(z.imag())) return std::exp(z) - 1.0;
-    return {std::expm1(z.real()) * std::cos(z.imag()) - 2 * s * s, std::exp(z.real()) * std::sin(z.imag())};
+    return {std::expm1(z.real()) * std::cos(z.imag()) - 2 * s * s,
+            std::exp(z.real()) * std::sin(z.imag())};
   }
 };
 struct Log1p {

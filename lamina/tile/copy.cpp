@@ -20,8 +20,10 @@ void convert_block(const Level& l, void* out, int to, const void* in, int from, 
   alignas(64) float middle[kStep];
   for (int64_t i = 0; i < n; i += kStep) {
     const int64_t count = std::min(kStep, n - i);
-    convert_block(l, middle, kFloatSlot, static_cast<const char*>(in) + i * int64_t(kSlotSize[from]), from, count);
-    convert_block(l, static_cast<char*>(out) + i * int64_t(kSlotSize[to]), to, middle, kFloatSlot, count);
+    convert_block(l, middle, kFloatSlot,
+                  static_cast<const char*>(in) + i * int64_t(kSlotSize[from]), from, count);
+    convert_block(l, static_cast<char*>(out) + i * int64_t(kSlotSize[to]), to, middle, kFloatSlot,
+                  count);
   }
 }
 
@@ -41,8 +43,10 @@ void copy(const Operand& out, const Operand& in, int ndim, const int64_t* sizes)
   const int to = memory_slot(out.dtype);
   const int from = memory_slot(in.dtype);
   const bool same = out.dtype == in.dtype;
-  const bool stream = streams(plan.bytes(0), plan.bytes(1), kStreamBlocks) && plan.stride[0][0] == plan.item[0] && !overlap(plan, 0, 1);
-  const bool flat = plan.ndim == 1 && plan.stride[0][0] == plan.item[0] && plan.stride[0][1] == plan.item[1];
+  const bool stream = streams(plan.bytes(0), plan.bytes(1), kStreamBlocks) &&
+                      plan.stride[0][0] == plan.item[0] && !overlap(plan, 0, 1);
+  const bool flat =
+      plan.ndim == 1 && plan.stride[0][0] == plan.item[0] && plan.stride[0][1] == plan.item[1];
   if (flat) {
     if (same && plan.base[0] == plan.base[1]) return;
     const auto piece = [&](int64_t b, int64_t e) {
@@ -85,8 +89,8 @@ void copy(const Operand& out, const Operand& in, int ndim, const int64_t* sizes)
       }
       const char* source = walk.at(1);
       if (!in_adjacent) {
-        l.move[size_index(plan.item[1])](gathered, cols * plan.item[1], plan.item[1], source, plan.stride1(1),
-                                         plan.stride[0][1], rows, cols);
+        l.move[size_index(plan.item[1])](gathered, cols * plan.item[1], plan.item[1], source,
+                                         plan.stride1(1), plan.stride[0][1], rows, cols);
         source = gathered;
       }
       const bool direct = out_adjacent && !stream;
@@ -97,7 +101,8 @@ void copy(const Operand& out, const Operand& in, int ndim, const int64_t* sizes)
       }
       if (stream)
         for (int64_t r = 0; r < rows; ++r)
-          l.stream(walk.at(0) + r * plan.stride1(0), result + r * cols * plan.item[0], cols * plan.item[0]);
+          l.stream(walk.at(0) + r * plan.stride1(0), result + r * cols * plan.item[0],
+                   cols * plan.item[0]);
       else if (!direct)
         l.move[size_index(plan.item[0])](walk.at(0), plan.stride1(0), plan.stride[0][0], result,
                                          cols * plan.item[0], plan.item[0], rows, cols);
@@ -156,8 +161,8 @@ void fill(const Operand& out, int ndim, const int64_t* sizes, const Scalar& valu
   copy(out, Operand{item, out.dtype, kZeros}, ndim, sizes);
 }
 
-void direct_with_single(Op op, ScalarType compute, int single, void* out, const void* a, const void* b,
-                        int64_t n) {
+void direct_with_single(Op op, ScalarType compute, int single, void* out, const void* a,
+                        const void* b, int64_t n) {
   const DirectLoop loop = direct_loop(op, compute);
   LAMINA_INTERNAL_CHECK(loop != nullptr, op_info(op).name, " has no loop for ", compute);
   if (n <= 1) {

@@ -1,4 +1,5 @@
-// Which instruction-set level runs: the best that this machine has, or the one LAMINA_CPU names if that is lower.
+// Which instruction-set level runs: the best that this machine has, or the one LAMINA_CPU names if
+// that is lower.
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -20,18 +21,18 @@ constinit bool g_filled[3] = {};
 constinit std::atomic<const Level*> g_level{nullptr};
 constinit std::atomic<Isa> g_isa{Isa::Baseline};
 
-#define LAMINA_FILL(ns)              \
-  do {                               \
-    ns::fill_integers(l);            \
-    ns::fill_floats(l);              \
-    ns::fill_compares(l);            \
-    ns::fill_math_float(l);          \
-    ns::fill_math_double(l);         \
-    ns::fill_complex(l);             \
-    ns::fill_converts(l);            \
-    ns::fill_moves(l);               \
-    ns::fill_folds(l);               \
-    ns::fill_rows(l);                \
+#define LAMINA_FILL(ns)      \
+  do {                       \
+    ns::fill_integers(l);    \
+    ns::fill_floats(l);      \
+    ns::fill_compares(l);    \
+    ns::fill_math_float(l);  \
+    ns::fill_math_double(l); \
+    ns::fill_complex(l);     \
+    ns::fill_converts(l);    \
+    ns::fill_moves(l);       \
+    ns::fill_folds(l);       \
+    ns::fill_rows(l);        \
   } while (0)
 
 void fill(Isa level) {

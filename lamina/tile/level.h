@@ -1,5 +1,6 @@
-// What one instruction-set level provides. The files in loops/ are compiled once per level, with LAMINA_TILE_LEVEL
-// naming the namespace, and fill the tables of a Level; everything else of the tile machine is compiled once.
+// What one instruction-set level provides. The files in loops/ are compiled once per level, with
+// LAMINA_TILE_LEVEL naming the namespace, and fill the tables of a Level; everything else of the
+// tile machine is compiled once.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +29,15 @@ inline constexpr int kFloatSlot = memory_slot(ScalarType::Float32);
 
 using ConvertLoop = void (*)(void* out, const void* in, int64_t n);
 // Copies rows x cols items of one size between two strided places; strides in bytes.
-using MoveLoop = void (*)(void* out, int64_t out_row, int64_t out_col, const void* in, int64_t in_row,
-                          int64_t in_col, int64_t rows, int64_t cols);
+using MoveLoop = void (*)(void* out, int64_t out_row, int64_t out_col, const void* in,
+                          int64_t in_row, int64_t in_col, int64_t rows, int64_t cols);
 
-// Copies adjacent bytes around the caches, for results too large to be read from them again. A thread that has used it
-// calls it once more with no bytes before it lets others see the result.
+// Copies adjacent bytes around the caches, for results too large to be read from them again. A
+// thread that has used it calls it once more with no bytes before it lets others see the result.
 using StreamLoop = void (*)(void* out, const void* in, int64_t bytes);
 
-// Folds n adjacent values, leaf by leaf: parts[i] = fold over x[i * kLeaf, min((i + 1) * kLeaf, n)).
+// Folds n adjacent values, leaf by leaf: parts[i] = fold over x[i * kLeaf, min((i + 1) * kLeaf,
+// n)).
 using FoldLeaf = void (*)(void* parts, const void* x, int64_t n);
 // Column by column: parts[j] = fold over r of x[r * stride + j], r < rows; rows >= 1.
 using FoldAcross = void (*)(void* parts, const void* x, int64_t stride, int64_t rows, int64_t n);
@@ -66,7 +68,9 @@ struct Level {
   void (*find[2][detail::kTypeSlots])(void* position, const void* x, int64_t n) = {};
   RowKernels rows[detail::kTypeSlots] = {};
 
-  void put(Op op, int slot, DirectLoop loop) { loops[static_cast<int>(op) * detail::kTypeSlots + slot] = loop; }
+  void put(Op op, int slot, DirectLoop loop) {
+    loops[static_cast<int>(op) * detail::kTypeSlots + slot] = loop;
+  }
 };
 
 constexpr int size_index(int64_t bytes) {
@@ -78,18 +82,18 @@ const Level& level();  // the one in use
 // Called at the end of a loop that met an integer division by zero.
 [[noreturn]] void raise_zero_division();
 
-#define LAMINA_TILE_DECLARE_LEVEL(ns)                                                        \
-  namespace ns {                                                                             \
-  void fill_integers(Level&);                                                                \
-  void fill_floats(Level&);                                                                  \
-  void fill_compares(Level&);                                                                \
-  void fill_math_float(Level&);                                                              \
-  void fill_math_double(Level&);                                                             \
-  void fill_complex(Level&);                                                                 \
-  void fill_converts(Level&);                                                                \
-  void fill_moves(Level&);                                                                   \
-  void fill_folds(Level&);                                                                   \
-  void fill_rows(Level&);                                                                    \
+#define LAMINA_TILE_DECLARE_LEVEL(ns) \
+  namespace ns {                      \
+  void fill_integers(Level&);         \
+  void fill_floats(Level&);           \
+  void fill_compares(Level&);         \
+  void fill_math_float(Level&);       \
+  void fill_math_double(Level&);      \
+  void fill_complex(Level&);          \
+  void fill_converts(Level&);         \
+  void fill_moves(Level&);            \
+  void fill_folds(Level&);            \
+  void fill_rows(Level&);             \
   }
 LAMINA_TILE_DECLARE_LEVEL(baseline)
 LAMINA_TILE_DECLARE_LEVEL(avx2)

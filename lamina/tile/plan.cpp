@@ -10,7 +10,8 @@ namespace {
 
 int64_t magnitude(int64_t v) { return v < 0 ? -v : v; }
 
-// Whether dimension a should lie inside dimension b: decided by the first operand that moves along both.
+// Whether dimension a should lie inside dimension b: decided by the first operand that moves along
+// both.
 bool inside(const Plan& p, int a, int b) {
   for (int op = 0; op < p.num_operands; ++op) {
     const int64_t x = magnitude(p.stride[a][op]);

@@ -1,4 +1,5 @@
-// The iteration plan of a set of strided operands: dimensions sorted, coalesced and cut into blocks of rows x cols.
+// The iteration plan of a set of strided operands: dimensions sorted, coalesced and cut into blocks
+// of rows x cols.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +13,21 @@ inline constexpr int64_t kBlock = 1024;  // elements of a block, at most
 
 struct Plan {
   int num_operands = 0;
-  int ndim = 0;                        // at least 1; dimension 0 is the innermost
+  int ndim = 0;  // at least 1; dimension 0 is the innermost
   int64_t numel = 0;
   int64_t size[kMaxDims];
   int64_t stride[kMaxDims][kMaxOperands];  // bytes
   char* base[kMaxOperands];
   int64_t item[kMaxOperands];
-  bool transposed = false;             // dimension 1 is the fast one of some operand
+  bool transposed = false;  // dimension 1 is the fast one of some operand
 
-  int64_t cols = 1, rows = 1;          // of a full block
+  int64_t cols = 1, rows = 1;  // of a full block
   int64_t col_blocks = 1, row_blocks = 1;
   int64_t num_blocks = 1;
 
   // Operands in order of importance: the first one's layout decides the order of dimensions.
-  void build(int ndim, const int64_t* sizes, std::span<const Operand> first, std::span<const Operand> second);
+  void build(int ndim, const int64_t* sizes, std::span<const Operand> first,
+             std::span<const Operand> second);
   // Cuts into blocks of at most `block` elements.
   void cut(int64_t block);
 
@@ -73,8 +75,9 @@ class BlockWalk {
   char* outer_[kMaxOperands];
 };
 
-// Whether a result of `out_bytes`, computed from `in_bytes` of other memory, goes around the caches: measured faster
-// where the whole exceeds them, the sooner the less else there is to do per block.
+// Whether a result of `out_bytes`, computed from `in_bytes` of other memory, goes around the
+// caches: measured faster where the whole exceeds them, the sooner the less else there is to do per
+// block.
 inline constexpr int64_t kStreamDirect = int64_t{28} << 20;
 inline constexpr int64_t kStreamBlocks = int64_t{36} << 20;
 constexpr bool streams(int64_t out_bytes, int64_t in_bytes, int64_t limit) {

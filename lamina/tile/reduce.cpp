@@ -62,8 +62,8 @@ void Reduction::choose_mode() {
       mode = Mode::LogSumExp;
       break;
   }
-  if (call.kind == Reduce::argmax || call.kind == Reduce::argmin || call.kind == Reduce::max_index ||
-      call.kind == Reduce::min_index)
+  if (call.kind == Reduce::argmax || call.kind == Reduce::argmin ||
+      call.kind == Reduce::max_index || call.kind == Reduce::min_index)
     mode = Mode::Find;
   const int s = memory_slot(type);
   bool ok = false;
@@ -88,8 +88,9 @@ void Reduction::collect_dims() {
     dims.in[n] = call.input.strides[d] * in_item;
     const bool keeps = &dims == &kept;
     dims.out[n] = keeps ? call.out.strides[d] * int64_t(item_size(call.out.dtype)) : 0;
-    dims.index[n] =
-        keeps && call.out_index.data ? call.out_index.strides[d] * int64_t(item_size(call.out_index.dtype)) : 0;
+    dims.index[n] = keeps && call.out_index.data
+                        ? call.out_index.strides[d] * int64_t(item_size(call.out_index.dtype))
+                        : 0;
   };
   for (int d = call.ndim - 1; d >= 0; --d) {
     Dims& dims = call.reduced[d] ? reduced : kept;
@@ -166,7 +167,8 @@ void Reduction::run_empty() {
     case Reduce::argmin:
     case Reduce::max_index:
     case Reduce::min_index:
-      raise(ErrorKind::Index, "reduction: no element to choose from; expected reduced dimensions of non-zero size");
+      raise(ErrorKind::Index,
+            "reduction: no element to choose from; expected reduced dimensions of non-zero size");
     case Reduce::prod:
     case Reduce::all:
       store_scalar(part.value, type, Scalar(1));
@@ -185,9 +187,16 @@ constexpr Instr kNanToZeroCode[] = {{Op::isnan, 2, 0, 0, 0}, {Op::where, 3, 2, 1
 constexpr RegClass kNanToZeroClasses[] = {RegClass::C, RegClass::C, RegClass::B, RegClass::C};
 constexpr uint8_t kNanToZeroOutputs[] = {3};
 constexpr Scalar kZeroConstant[] = {Scalar(0)};
-constexpr Program kNanToZero{.code = kNanToZeroCode, .classes = kNanToZeroClasses, .outputs = kNanToZeroOutputs,
-                             .constants = kZeroConstant, .num_instr = 2, .num_inputs = 1, .num_scalars = 0,
-                             .num_constants = 1, .num_outputs = 1, .num_registers = 4};
+constexpr Program kNanToZero{.code = kNanToZeroCode,
+                             .classes = kNanToZeroClasses,
+                             .outputs = kNanToZeroOutputs,
+                             .constants = kZeroConstant,
+                             .num_instr = 2,
+                             .num_inputs = 1,
+                             .num_scalars = 0,
+                             .num_constants = 1,
+                             .num_outputs = 1,
+                             .num_registers = 4};
 }  // namespace
 
 void Reduction::map_block(char* data, int64_t n) const {
@@ -195,7 +204,12 @@ void Reduction::map_block(char* data, int64_t n) const {
   if (!program) return;
   constexpr int64_t kOne[] = {1};
   const Operand operand{data, type, kOne};
-  tile::run({.program = program, .compute = type, .ndim = 1, .sizes = &n, .outs = &operand, .ins = &operand,
+  tile::run({.program = program,
+             .compute = type,
+             .ndim = 1,
+             .sizes = &n,
+             .outs = &operand,
+             .ins = &operand,
              .scalars = call.scalars});
 }
 
@@ -214,10 +228,11 @@ void Reduction::finish_load(char* to, const char* raw, int64_t n) const {
   map_block(to, n);
 }
 
-// ---- per output ---------------------------------------------------------------------------------------------------
+// ---- per output
+// ---------------------------------------------------------------------------------------------------
 
-const char* Reduction::load_leaf(const char* in, int64_t begin, int64_t n, int64_t group, char* raw, char* to,
-                                 int64_t& row_stride) const {
+const char* Reduction::load_leaf(const char* in, int64_t begin, int64_t n, int64_t group, char* raw,
+                                 char* to, int64_t& row_stride) const {
   int64_t index[kMaxDims];
   int64_t rest = begin;
   for (int d = 0; d < reduced.n; ++d) {
@@ -225,12 +240,14 @@ const char* Reduction::load_leaf(const char* in, int64_t begin, int64_t n, int64
     rest /= reduced.size[d];
     in += index[d] * reduced.in[d];
   }
-  if (plain() && group == 1 && reduced.in[0] == in_item && index[0] + n <= reduced.size[0]) return in;
+  if (plain() && group == 1 && reduced.in[0] == in_item && index[0] + n <= reduced.size[0])
+    return in;
   char* gathered = plain() ? to : raw;
   const MoveLoop move = level.move[size_index(in_item)];
   for (int64_t done = 0;;) {
     const int64_t run = std::min(n - done, reduced.size[0] - index[0]);
-    move(gathered + done * in_item, n * in_item, in_item, in, kept.in[0], reduced.in[0], group, run);
+    move(gathered + done * in_item, n * in_item, in_item, in, kept.in[0], reduced.in[0], group,
+         run);
     done += run;
     if (done == n) break;
     in -= index[0] * reduced.in[0];
@@ -335,8 +352,8 @@ void Reduction::run_rows() {
   const int64_t batch = std::clamp<int64_t>(kParallelGrain / n, 1, kBatch);
   const int64_t per_row = (kept.size[0] + batch - 1) / batch;
   const int64_t work = batch * n;
-  queue::parallel_for(0, kept.count / kept.size[0] * per_row, std::max<int64_t>(1, kParallelGrain / work),
-                      [&](int64_t b, int64_t e) {
+  queue::parallel_for(0, kept.count / kept.size[0] * per_row,
+                      std::max<int64_t>(1, kParallelGrain / work), [&](int64_t b, int64_t e) {
                         alignas(64) char values[kBatch * 16];
                         for (int64_t task = b; task < e; ++task) {
                           const int64_t start = task % per_row * batch;
@@ -352,7 +369,8 @@ void Reduction::run_rows() {
 
 void Reduction::write(const char* values, int64_t first, int64_t count) const {
   Place p = place(first);
-  if (kept.out[0] == int64_t(item_size(call.out.dtype)) && call.kind != Reduce::mean && call.kind != Reduce::norm2)
+  if (kept.out[0] == int64_t(item_size(call.out.dtype)) && call.kind != Reduce::mean &&
+      call.kind != Reduce::norm2)
     return convert(p.out, call.out.dtype, values, type, count);
   Partial part{};
   for (int64_t i = 0; i < count; ++i) {
@@ -362,8 +380,8 @@ void Reduction::write(const char* values, int64_t first, int64_t count) const {
   }
 }
 
-void Reduction::tree(Partial* parts, const char* in, int64_t begin, int64_t n, int64_t group, char* raw,
-                     char* to) const {
+void Reduction::tree(Partial* parts, const char* in, int64_t begin, int64_t n, int64_t group,
+                     char* raw, char* to) const {
   if (n <= kLeaf) {
     int64_t row_stride = 0;
     const char* x = load_leaf(in, begin, n, group, raw, to, row_stride);
@@ -390,7 +408,8 @@ void Reduction::finish(const Partial& part, const Place& p) const {
         if (call.kind == Reduce::norm2)
           store_scalar(value, type, Scalar(std::sqrt(v.to_double())));
         else if (type == ScalarType::Float32)
-          store_scalar(value, type, Scalar(static_cast<float>(v.to_double()) / static_cast<float>(n)));
+          store_scalar(value, type,
+                       Scalar(static_cast<float>(v.to_double()) / static_cast<float>(n)));
         else if (is_complex(type))
           store_scalar(value, type, Scalar(v.to_complex() / n));
         else
@@ -436,25 +455,27 @@ void Reduction::run_groups() {
   std::vector<Partial> partials;
   if (chunks > 1) partials.resize(static_cast<size_t>(kept.count * chunks));
   const int64_t work = group * std::min(reduced.count, kReduceChunk);
-  queue::parallel_for(0, groups * chunks, std::max<int64_t>(1, kParallelGrain / work), [&](int64_t b, int64_t e) {
-    alignas(64) char raw[kMaxGroup * kLeaf * 4];
-    alignas(64) char to[kMaxGroup * kLeaf * 4];
-    for (int64_t task = b; task < e; ++task) {
-      const int64_t chunk = task % chunks;
-      const int64_t g = task / chunks;
-      const int64_t first = g / per_row * kept.size[0] + g % per_row * group;
-      const int64_t count = std::min(group, kept.size[0] - g % per_row * group);
-      Partial parts[kMaxGroup];
-      const int64_t begin = chunk * kReduceChunk;
-      tree(parts, place(first).in, begin, std::min(kReduceChunk, reduced.count - begin), count, raw, to);
-      for (int64_t i = 0; i < count; ++i) {
-        if (chunks > 1)
-          partials[static_cast<size_t>((first + i) * chunks + chunk)] = parts[i];
-        else
-          finish(parts[i], place(first + i));
-      }
-    }
-  });
+  queue::parallel_for(
+      0, groups * chunks, std::max<int64_t>(1, kParallelGrain / work), [&](int64_t b, int64_t e) {
+        alignas(64) char raw[kMaxGroup * kLeaf * 4];
+        alignas(64) char to[kMaxGroup * kLeaf * 4];
+        for (int64_t task = b; task < e; ++task) {
+          const int64_t chunk = task % chunks;
+          const int64_t g = task / chunks;
+          const int64_t first = g / per_row * kept.size[0] + g % per_row * group;
+          const int64_t count = std::min(group, kept.size[0] - g % per_row * group);
+          Partial parts[kMaxGroup];
+          const int64_t begin = chunk * kReduceChunk;
+          tree(parts, place(first).in, begin, std::min(kReduceChunk, reduced.count - begin), count,
+               raw, to);
+          for (int64_t i = 0; i < count; ++i) {
+            if (chunks > 1)
+              partials[static_cast<size_t>((first + i) * chunks + chunk)] = parts[i];
+            else
+              finish(parts[i], place(first + i));
+          }
+        }
+      });
   if (chunks == 1) return;
   // The upper part of the same tree.
   const auto join = [&](auto&& self, Partial* p, int64_t n) -> Partial& {
@@ -464,23 +485,26 @@ void Reduction::run_groups() {
     merge(first, self(self, p + half, n - half));
     return first;
   };
-  for (int64_t k = 0; k < kept.count; ++k) finish(join(join, &partials[static_cast<size_t>(k * chunks)], chunks), place(k));
+  for (int64_t k = 0; k < kept.count; ++k)
+    finish(join(join, &partials[static_cast<size_t>(k * chunks)], chunks), place(k));
 }
 
-// ---- across kept elements -----------------------------------------------------------------------------------------
+// ---- across kept elements
+// -----------------------------------------------------------------------------------------
 
 namespace {
 constexpr int64_t kTile = 512;
 }  // namespace
 
-void Reduction::fold_rows(char* parts, const char* in, int64_t begin, int64_t rows, int64_t cols, char* spare,
-                          char* raw, char* to) const {
+void Reduction::fold_rows(char* parts, const char* in, int64_t begin, int64_t rows, int64_t cols,
+                          char* spare, char* raw, char* to) const {
   if (rows > kRowsPerFold) {
     const int64_t half = split_point(rows, kRowsPerFold);
     fold_rows(parts, in, begin, half, cols, spare, raw, to);
     char* second = spare;
     fold_rows(second, in, begin + half, rows - half, cols, spare + kTile * item, raw, to);
-    level.fold_across[static_cast<int>(merge_fold)][slot](parts, parts, (second - parts) / item, 2, cols);
+    level.fold_across[static_cast<int>(merge_fold)][slot](parts, parts, (second - parts) / item, 2,
+                                                          cols);
     return;
   }
   int64_t index[kMaxDims];
@@ -491,13 +515,14 @@ void Reduction::fold_rows(char* parts, const char* in, int64_t begin, int64_t ro
     in += index[d] * reduced.in[d];
   }
   const FoldAcross across = level.fold_across[static_cast<int>(fold)][slot];
-  if (plain() && kept.in[0] == in_item && index[0] + rows <= reduced.size[0] && reduced.in[0] % item == 0)
+  if (plain() && kept.in[0] == in_item && index[0] + rows <= reduced.size[0] &&
+      reduced.in[0] % item == 0)
     return across(parts, in, reduced.in[0] / item, rows, cols);
   char* gathered = plain() ? to : raw;
   for (int64_t done = 0;;) {
     const int64_t run = std::min(rows - done, reduced.size[0] - index[0]);
-    level.move[size_index(in_item)](gathered + done * cols * in_item, cols * in_item, in_item, in, reduced.in[0],
-                                    kept.in[0], run, cols);
+    level.move[size_index(in_item)](gathered + done * cols * in_item, cols * in_item, in_item, in,
+                                    reduced.in[0], kept.in[0], run, cols);
     done += run;
     if (done == rows) break;
     in -= index[0] * reduced.in[0];
@@ -524,29 +549,33 @@ void Reduction::run_across() {
   int64_t levels = 2;
   for (int64_t rows = kRowsPerFold; rows < std::min(chunk_rows, reduced.count); rows *= 2) ++levels;
   std::unique_ptr<char[]> partials;
-  if (chunks > 1) partials = std::make_unique_for_overwrite<char[]>(static_cast<size_t>(chunks * kept.count * item));
+  if (chunks > 1)
+    partials =
+        std::make_unique_for_overwrite<char[]>(static_cast<size_t>(chunks * kept.count * item));
   const int64_t work = cols * std::min(chunk_rows, reduced.count);
-  queue::parallel_for(
-      0, outer * tiles * chunks, std::max<int64_t>(1, kParallelGrain / work), [&](int64_t b, int64_t e) {
-        const auto spare = std::make_unique_for_overwrite<char[]>(static_cast<size_t>(levels * kTile * item));
-        alignas(64) char raw[kRowsPerFold * kTile * 8];
-        alignas(64) char to[kRowsPerFold * kTile * 8];
-        for (int64_t task = b; task < e; ++task) {
-          const int64_t tile = task % tiles;
-          const int64_t chunk = task / tiles % chunks;
-          const int64_t row = task / tiles / chunks;
-          const int64_t first = row * kept.size[0] + tile * cols;
-          const int64_t count = std::min(cols, kept.size[0] - tile * cols);
-          const int64_t begin = chunk * chunk_rows;
-          fold_rows(spare.get(), place(first).in, begin, std::min(chunk_rows, reduced.count - begin), count,
-                    spare.get() + kTile * item, raw, to);
-          if (chunks == 1)
-            write(spare.get(), first, count);
-          else
-            std::memcpy(partials.get() + (chunk * kept.count + first) * item, spare.get(),
-                        static_cast<size_t>(count * item));
-        }
-      });
+  queue::parallel_for(0, outer * tiles * chunks, std::max<int64_t>(1, kParallelGrain / work),
+                      [&](int64_t b, int64_t e) {
+                        const auto spare = std::make_unique_for_overwrite<char[]>(
+                            static_cast<size_t>(levels * kTile * item));
+                        alignas(64) char raw[kRowsPerFold * kTile * 8];
+                        alignas(64) char to[kRowsPerFold * kTile * 8];
+                        for (int64_t task = b; task < e; ++task) {
+                          const int64_t tile = task % tiles;
+                          const int64_t chunk = task / tiles % chunks;
+                          const int64_t row = task / tiles / chunks;
+                          const int64_t first = row * kept.size[0] + tile * cols;
+                          const int64_t count = std::min(cols, kept.size[0] - tile * cols);
+                          const int64_t begin = chunk * chunk_rows;
+                          fold_rows(spare.get(), place(first).in, begin,
+                                    std::min(chunk_rows, reduced.count - begin), count,
+                                    spare.get() + kTile * item, raw, to);
+                          if (chunks == 1)
+                            write(spare.get(), first, count);
+                          else
+                            std::memcpy(partials.get() + (chunk * kept.count + first) * item,
+                                        spare.get(), static_cast<size_t>(count * item));
+                        }
+                      });
   if (chunks == 1) return;
   // The upper part of the same tree, on rows of partial results.
   const FoldAcross across = level.fold_across[static_cast<int>(merge_fold)][slot];
@@ -555,7 +584,8 @@ void Reduction::run_across() {
       char* first = partials.get() + i * kept.count * item;
       across(first, first, width * kept.count, 2, kept.count);
     }
-  for (int64_t k = 0; k < kept.count; k += kept.size[0]) write(partials.get() + k * item, k, kept.size[0]);
+  for (int64_t k = 0; k < kept.count; k += kept.size[0])
+    write(partials.get() + k * item, k, kept.size[0]);
 }
 
 void reduce(const ReduceCall& call) { Reduction(call).run(); }

@@ -1,4 +1,5 @@
-// The parts of a reduction: what is kept and what is folded, how a leaf is loaded, what a partial result is.
+// The parts of a reduction: what is kept and what is folded, how a leaf is loaded, what a partial
+// result is.
 #pragma once
 
 #include <cstring>
@@ -7,7 +8,8 @@
 
 namespace lamina::tile {
 
-// Elements per chunk of one output's reduction: a power of two times kLeaf, so that chunking does not change the tree.
+// Elements per chunk of one output's reduction: a power of two times kLeaf, so that chunking does
+// not change the tree.
 inline constexpr int64_t kReduceChunk = 64 * kLeaf;
 inline constexpr int64_t kRowsPerFold = 16;
 inline constexpr int kMaxGroup = 16;
@@ -16,7 +18,7 @@ inline constexpr int kMaxGroup = 16;
 struct Partial {
   alignas(16) unsigned char value[16];  // folds and extremes: of the work type
   int64_t index;                        // argmax and argmin: position in the reduced dimensions
-  double mean, m2, count;               // moments; logsumexp keeps its maximum in `mean`, its sum in `m2`
+  double mean, m2, count;  // moments; logsumexp keeps its maximum in `mean`, its sum in `m2`
 };
 
 struct Reduction {
@@ -26,7 +28,7 @@ struct Reduction {
   const Level& level;
   ScalarType type;  // in which elements are folded
   int slot;
-  int64_t item;     // bytes of an element of that type
+  int64_t item;  // bytes of an element of that type
   Mode mode = Mode::Fold;
   Fold fold = Fold::sum;
   Fold merge_fold = Fold::sum;  // for partial results
@@ -58,7 +60,8 @@ struct Reduction {
   };
   Place place(int64_t k) const;  // of the k-th kept element
   bool plain() const {
-    return call.input.dtype == type && !call.map && call.kind != Reduce::nansum && call.kind != Reduce::count_nonzero;
+    return call.input.dtype == type && !call.map && call.kind != Reduce::nansum &&
+           call.kind != Reduce::count_nonzero;
   }
   void map_block(char* data, int64_t n) const;
   // Converts `n` gathered elements in place of `raw` to the work type at `to` and applies the map.
@@ -71,18 +74,19 @@ struct Reduction {
   void fold_adjacent(char* value, const char* x, int64_t n) const;
 
   // Per output: leaves of adjacent elements.
-  const char* load_leaf(const char* in, int64_t begin, int64_t n, int64_t group, char* raw, char* to,
-                        int64_t& row_stride) const;
+  const char* load_leaf(const char* in, int64_t begin, int64_t n, int64_t group, char* raw,
+                        char* to, int64_t& row_stride) const;
   void leaf(Partial& part, const char* x, int64_t begin, int64_t n) const;
   void merge(Partial& a, const Partial& b) const;
-  void tree(Partial* parts, const char* in, int64_t begin, int64_t n, int64_t group, char* raw, char* to) const;
+  void tree(Partial* parts, const char* in, int64_t begin, int64_t n, int64_t group, char* raw,
+            char* to) const;
   void finish(const Partial& part, const Place& p) const;
   // Folds: results of `count` kept elements that follow each other in the innermost dimension.
   void write(const char* values, int64_t first, int64_t count) const;
 
   // Across kept elements: rows folded into a row.
-  void fold_rows(char* parts, const char* in, int64_t begin, int64_t rows, int64_t cols, char* spare, char* raw,
-                 char* to) const;
+  void fold_rows(char* parts, const char* in, int64_t begin, int64_t rows, int64_t cols,
+                 char* spare, char* raw, char* to) const;
 };
 
 // Splits n > unit into the largest power of two times unit below n, and the rest: a fixed tree.

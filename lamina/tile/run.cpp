@@ -26,7 +26,8 @@ constexpr auto kOneOps = make_table(std::make_integer_sequence<int, kNumOps>{});
 
 constexpr RegClass kCopyClasses[] = {RegClass::C};
 constexpr uint8_t kCopyOutputs[] = {0};
-constexpr Program kCopy{.classes = kCopyClasses, .outputs = kCopyOutputs, .num_inputs = 1, .num_registers = 1};
+constexpr Program kCopy{
+    .classes = kCopyClasses, .outputs = kCopyOutputs, .num_inputs = 1, .num_registers = 1};
 
 // How a call's operands reach the registers; shared by all threads.
 struct Machine {
@@ -35,8 +36,8 @@ struct Machine {
   const Level& level;
   Plan plan;
   int num_outs, num_ins;
-  ScalarType type[kMaxRegisters];     // of each register
-  bool direct_in[kMaxOperands];       // the register is the operand's memory
+  ScalarType type[kMaxRegisters];  // of each register
+  bool direct_in[kMaxOperands];    // the register is the operand's memory
   bool direct_out[kMaxOperands];
   bool stream_out[kMaxOperands];      // from a scratch register around the caches
   bool constant_in[kMaxOperands];     // loaded once
@@ -60,7 +61,9 @@ bool Machine::prepare() {
   if (plan.numel == 0) return false;
   for (int r = 0; r < program.num_registers; ++r) {
     const RegClass c = program.classes[r];
-    type[r] = c == RegClass::B ? ScalarType::Bool : c == RegClass::R ? to_real(call.compute) : call.compute;
+    type[r] = c == RegClass::B   ? ScalarType::Bool
+              : c == RegClass::R ? to_real(call.compute)
+                                 : call.compute;
   }
   for (int k = 0; k < program.num_instr; ++k) {
     loop[k] = direct_loop(program.code[k].op, call.compute);
@@ -92,16 +95,19 @@ bool Machine::prepare() {
       const int arity = op_info(instr.op).arity;
       const uint8_t sources[3] = {instr.a, instr.b, instr.c};
       for (int s = 0; s < arity && ok; ++s)
-        if (sources[s] < num_ins && direct_in[sources[s]]) ok = !overlap(plan, o, num_outs + sources[s]);
+        if (sources[s] < num_ins && direct_in[sources[s]])
+          ok = !overlap(plan, o, num_outs + sources[s]);
     }
     direct_out[o] = ok;
   }
   int64_t in_bytes = 0;
   for (int i = 0; i < num_ins; ++i) in_bytes += plan.bytes(num_outs + i);
   for (int o = 0; o < num_outs; ++o) {
-    stream_out[o] = call.outs[o].dtype == type[program.outputs[o]] && plan.stride[0][o] == plan.item[o] &&
+    stream_out[o] = call.outs[o].dtype == type[program.outputs[o]] &&
+                    plan.stride[0][o] == plan.item[o] &&
                     streams(plan.bytes(o), in_bytes, kStreamBlocks);
-    for (int i = 0; i < num_ins && stream_out[o]; ++i) stream_out[o] = !overlap(plan, o, num_outs + i);
+    for (int i = 0; i < num_ins && stream_out[o]; ++i)
+      stream_out[o] = !overlap(plan, o, num_outs + i);
     if (stream_out[o]) direct_out[o] = false;
   }
   // Nothing to keep in L1 between instructions: longer blocks.
@@ -122,30 +128,35 @@ bool Machine::prepare() {
   return true;
 }
 
-void Machine::load(char* to, int in, const char* from, int64_t rows, int64_t cols, char* raw) const {
+void Machine::load(char* to, int in, const char* from, int64_t rows, int64_t cols,
+                   char* raw) const {
   const int op = num_outs + in;
   const int64_t item = plan.item[op];
   const bool same = call.ins[in].dtype == type[in];
   const MoveLoop move = level.move[size_index(item)];
-  if (same) return move(to, cols * item, item, from, plan.stride1(op), plan.stride[0][op], rows, cols);
+  if (same)
+    return move(to, cols * item, item, from, plan.stride1(op), plan.stride[0][op], rows, cols);
   if (!plan.adjacent(op)) {
     move(raw, cols * item, item, from, plan.stride1(op), plan.stride[0][op], rows, cols);
     from = raw;
   }
-  convert_block(level, to, memory_slot(type[in]), from, memory_slot(call.ins[in].dtype), rows * cols);
+  convert_block(level, to, memory_slot(type[in]), from, memory_slot(call.ins[in].dtype),
+                rows * cols);
 }
 
-void Machine::store(int out, char* to, const char* from, ScalarType from_type, int64_t rows, int64_t cols,
-                    char* raw) const {
+void Machine::store(int out, char* to, const char* from, ScalarType from_type, int64_t rows,
+                    int64_t cols, char* raw) const {
   const int64_t item = plan.item[out];
   const ScalarType to_type = call.outs[out].dtype;
   if (from_type != to_type) {
     char* converted = plan.adjacent(out) ? to : raw;
-    convert_block(level, converted, memory_slot(to_type), from, memory_slot(from_type), rows * cols);
+    convert_block(level, converted, memory_slot(to_type), from, memory_slot(from_type),
+                  rows * cols);
     if (converted == to) return;
     from = raw;
   }
-  level.move[size_index(item)](to, plan.stride1(out), plan.stride[0][out], from, cols * item, item, rows, cols);
+  level.move[size_index(item)](to, plan.stride1(out), plan.stride[0][out], from, cols * item, item,
+                               rows, cols);
 }
 
 void Machine::work(int64_t begin, int64_t end) const {
@@ -168,8 +179,9 @@ void Machine::work(int64_t begin, int64_t end) const {
   for (int s = 0; s < program.num_scalars + program.num_constants; ++s) {
     const int r = num_ins + s;
     alignas(16) char value[16];
-    store_scalar(value, type[r],
-                 s < program.num_scalars ? call.scalars[s] : program.constants[s - program.num_scalars]);
+    store_scalar(
+        value, type[r],
+        s < program.num_scalars ? call.scalars[s] : program.constants[s - program.num_scalars]);
     repeat(r, value);
   }
   BlockWalk walk(plan, begin);
@@ -192,7 +204,8 @@ void Machine::work(int64_t begin, int64_t end) const {
       if (stream_out[o]) {
         const int64_t bytes = cols * plan.item[o];
         for (int64_t r = 0; r < rows; ++r)
-          level.stream(walk.at(o) + r * plan.stride1(o), reg[program.outputs[o]] + r * bytes, bytes);
+          level.stream(walk.at(o) + r * plan.stride1(o), reg[program.outputs[o]] + r * bytes,
+                       bytes);
       } else if (!direct_out[o]) {
         const int r = program.outputs[o];
         store(o, walk.at(o), reg[r], type[r], rows, cols, raw);
@@ -207,7 +220,8 @@ void Machine::work(int64_t begin, int64_t end) const {
 
 // One instruction over adjacent operands of the right types: no blocks, no registers.
 bool run_direct(const Call& call, const Program& program) {
-  if (program.num_instr != 1 || program.num_outputs != 1 || program.num_scalars + program.num_constants != 0)
+  if (program.num_instr != 1 || program.num_outputs != 1 ||
+      program.num_scalars + program.num_constants != 0)
     return false;
   const Instr& instr = program.code[0];
   if (program.outputs[0] != instr.dst || instr.dst < program.num_inputs) return false;
@@ -262,7 +276,8 @@ bool run_direct(const Call& call, const Program& program) {
     return true;
   }
   queue::parallel_for(0, numel, kParallelGrain, [&](int64_t b, int64_t e) {
-    loop(data[0] + b * item[0], data[1] + b * item[1], data[2] + b * item[2], data[3] + b * item[3], e - b);
+    loop(data[0] + b * item[0], data[1] + b * item[1], data[2] + b * item[2], data[3] + b * item[3],
+         e - b);
   });
   return true;
 }

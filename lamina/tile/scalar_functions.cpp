@@ -7,8 +7,9 @@
 namespace lamina::tile {
 namespace {
 
-// Inverse error function: a starting value from the logarithm of 1 - x^2, then Halley's iteration, which triples the
-// number of right digits each time; the residual goes through erfc near one, where erf has lost its digits.
+// Inverse error function: a starting value from the logarithm of 1 - x^2, then Halley's iteration,
+// which triples the number of right digits each time; the residual goes through erfc near one,
+// where erf has lost its digits.
 double erfinv(double x) {
   if (!(std::fabs(x) < 1)) {
     if (std::fabs(x) == 1) return std::copysign(std::numeric_limits<double>::infinity(), x);
@@ -44,7 +45,9 @@ double digamma(double x) {
   }
   const double r = 1 / (x * x);
   const double series =
-      r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r * (1.0 / 240 - r * (1.0 / 132 - r * (691.0 / 32760 - r / 12))))));
+      r * (1.0 / 12 - r * (1.0 / 120 -
+                           r * (1.0 / 252 -
+                                r * (1.0 / 240 - r * (1.0 / 132 - r * (691.0 / 32760 - r / 12))))));
   return result + std::log(x) - 0.5 / x - series;
 }
 

@@ -41,10 +41,11 @@ T wrapping(T a, T b, Scan kind) {
   }
 }
 
-// carry[g] runs along i; x and out have byte strides `member` between positions and `step` along the dimension.
+// carry[g] runs along i; x and out have byte strides `member` between positions and `step` along
+// the dimension.
 template <class T, Scan kind, int kFixed>
-void run_sums(char* out, int64_t out_member, int64_t out_step, const char* in, int64_t in_member, int64_t in_step,
-              int64_t members, int64_t n, void* carry_v) {
+void run_sums(char* out, int64_t out_member, int64_t out_step, const char* in, int64_t in_member,
+              int64_t in_step, int64_t members, int64_t n, void* carry_v) {
   using C = typename CarryOf<T>::type;
   auto* carry_out = static_cast<C*>(carry_v);
   const int64_t g_end = kFixed ? kFixed : members;
@@ -63,8 +64,8 @@ void run_sums(char* out, int64_t out_member, int64_t out_step, const char* in, i
 }
 
 template <class T, Scan kind>
-void sums(char* out, int64_t out_member, int64_t out_step, const char* in, int64_t in_member, int64_t in_step,
-          int64_t members, int64_t n, void* carry) {
+void sums(char* out, int64_t out_member, int64_t out_step, const char* in, int64_t in_member,
+          int64_t in_step, int64_t members, int64_t n, void* carry) {
   constexpr int64_t S = sizeof(T);
   if (in_member == S && out_member == S && members > 8)
     return run_sums<T, kind, 0>(out, S, out_step, in, S, in_step, members, n, carry);
@@ -73,14 +74,15 @@ void sums(char* out, int64_t out_member, int64_t out_step, const char* in, int64
   // Eight independent chains hide the latency of the additions.
   for (; g + 8 <= members; g += 8) {
     if (in_step == S && out_step == S)
-      run_sums<T, kind, 8>(out + g * out_member, out_member, S, in + g * in_member, in_member, S, 8, n, c + g);
+      run_sums<T, kind, 8>(out + g * out_member, out_member, S, in + g * in_member, in_member, S, 8,
+                           n, c + g);
     else
-      run_sums<T, kind, 8>(out + g * out_member, out_member, out_step, in + g * in_member, in_member, in_step, 8, n,
-                           c + g);
+      run_sums<T, kind, 8>(out + g * out_member, out_member, out_step, in + g * in_member,
+                           in_member, in_step, 8, n, c + g);
   }
   if (g < members)
-    run_sums<T, kind, 0>(out + g * out_member, out_member, out_step, in + g * in_member, in_member, in_step,
-                         members - g, n, c + g);
+    run_sums<T, kind, 0>(out + g * out_member, out_member, out_step, in + g * in_member, in_member,
+                         in_step, members - g, n, c + g);
 }
 
 template <class T>
@@ -91,9 +93,9 @@ struct Extreme {
 
 // A later equal value replaces an earlier one; a NaN replaces all.
 template <class T, bool kMax>
-void extremes(char* out, int64_t out_member, int64_t out_step, char* index, int64_t index_member, int64_t index_step,
-              const char* in, int64_t in_member, int64_t in_step, int64_t members, int64_t begin, int64_t n,
-              void* carry_v) {
+void extremes(char* out, int64_t out_member, int64_t out_step, char* index, int64_t index_member,
+              int64_t index_step, const char* in, int64_t in_member, int64_t in_step,
+              int64_t members, int64_t begin, int64_t n, void* carry_v) {
   auto* carry = static_cast<Extreme<T>*>(carry_v);
   for (int64_t g = 0; g < members; ++g) {
     Extreme<T> best = carry[g];
@@ -109,8 +111,8 @@ void extremes(char* out, int64_t out_member, int64_t out_step, char* index, int6
 }
 
 template <class T>
-void log_sums(char* out, int64_t out_member, int64_t out_step, const char* in, int64_t in_member, int64_t in_step,
-              int64_t members, int64_t n, void* carry_v) {
+void log_sums(char* out, int64_t out_member, int64_t out_step, const char* in, int64_t in_member,
+              int64_t in_step, int64_t members, int64_t n, void* carry_v) {
   auto* carry = static_cast<double*>(carry_v);
   for (int64_t g = 0; g < members; ++g) {
     double sum = carry[g];
@@ -129,10 +131,10 @@ void log_sums(char* out, int64_t out_member, int64_t out_step, const char* in, i
 
 template <class T>
 void run_piece(const ScanCall& call, char* out, int64_t out_member, int64_t out_step, char* index,
-               int64_t index_member, int64_t index_step, const char* in, int64_t in_member, int64_t in_step,
-               int64_t members, int64_t begin, int64_t n, void* carry) {
-  constexpr bool kSums = std::is_same_v<T, int64_t> || std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                         is_complex_type<T>;
+               int64_t index_member, int64_t index_step, const char* in, int64_t in_member,
+               int64_t in_step, int64_t members, int64_t begin, int64_t n, void* carry) {
+  constexpr bool kSums = std::is_same_v<T, int64_t> || std::is_same_v<T, float> ||
+                         std::is_same_v<T, double> || is_complex_type<T>;
   switch (call.kind) {
     case Scan::cumsum:
       if constexpr (kSums)
@@ -140,7 +142,8 @@ void run_piece(const ScanCall& call, char* out, int64_t out_member, int64_t out_
       break;
     case Scan::cumprod:
       if constexpr (kSums)
-        sums<T, Scan::cumprod>(out, out_member, out_step, in, in_member, in_step, members, n, carry);
+        sums<T, Scan::cumprod>(out, out_member, out_step, in, in_member, in_step, members, n,
+                               carry);
       break;
     case Scan::logcumsumexp:
       if constexpr (std::is_floating_point_v<T>)
@@ -150,11 +153,11 @@ void run_piece(const ScanCall& call, char* out, int64_t out_member, int64_t out_
     case Scan::cummin:
       if constexpr (!is_complex_type<T>) {
         if (call.kind == Scan::cummax)
-          extremes<T, true>(out, out_member, out_step, index, index_member, index_step, in, in_member, in_step,
-                            members, begin, n, carry);
+          extremes<T, true>(out, out_member, out_step, index, index_member, index_step, in,
+                            in_member, in_step, members, begin, n, carry);
         else
-          extremes<T, false>(out, out_member, out_step, index, index_member, index_step, in, in_member, in_step,
-                             members, begin, n, carry);
+          extremes<T, false>(out, out_member, out_step, index, index_member, index_step, in,
+                             in_member, in_step, members, begin, n, carry);
       }
       break;
   }
@@ -182,7 +185,8 @@ void run_groups(const ScanCall& call, const Along& a, ScalarType type) {
   const auto magnitude = [](int64_t v) { return v < 0 ? -v : v; };
   const bool along_is_fast = a.ndim == 0 || magnitude(a.step[0]) <= magnitude(a.stride[0][0]);
   const int64_t group = along_is_fast ? 8 : kMembers;
-  const int64_t grain = std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(1, group * a.length));
+  const int64_t grain =
+      std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(1, group * a.length));
   queue::parallel_for(0, a.num_groups(group), grain, [&](int64_t b, int64_t e) {
     alignas(64) char carry[kMembers * 32];
     alignas(64) char raw[kMembers * kPiece * 16];
@@ -202,8 +206,10 @@ void run_groups(const ScanCall& call, const Along& a, ScalarType type) {
         int64_t x_member = a.stride[0][1];
         int64_t x_step = a.step[1];
         if (!direct_in) {
-          l.move[size_index(a.item[1])](raw, n * a.item[1], a.item[1], x, x_member, x_step, members, n);
-          convert_block(l, x_room, memory_slot(type), raw, memory_slot(call.input.dtype), members * n);
+          l.move[size_index(a.item[1])](raw, n * a.item[1], a.item[1], x, x_member, x_step, members,
+                                        n);
+          convert_block(l, x_room, memory_slot(type), raw, memory_slot(call.input.dtype),
+                        members * n);
           x = x_room;
           x_member = n * S;
           x_step = S;
@@ -211,12 +217,13 @@ void run_groups(const ScanCall& call, const Along& a, ScalarType type) {
         char* y = direct_out ? out + i * a.step[0] : y_room;
         const int64_t y_member = direct_out ? a.stride[0][0] : n * S;
         const int64_t y_step = direct_out ? a.step[0] : S;
-        run_piece<T>(call, y, y_member, y_step, index ? index + i * a.step[2] : nullptr, a.stride[0][2], a.step[2], x,
-                     x_member, x_step, members, i, n, carry);
+        run_piece<T>(call, y, y_member, y_step, index ? index + i * a.step[2] : nullptr,
+                     a.stride[0][2], a.step[2], x, x_member, x_step, members, i, n, carry);
         if (!direct_out) {
-          convert_block(l, raw, memory_slot(call.out.dtype), y_room, memory_slot(type), members * n);
-          l.move[size_index(a.item[0])](out + i * a.step[0], a.stride[0][0], a.step[0], raw, n * a.item[0], a.item[0],
-                                        members, n);
+          convert_block(l, raw, memory_slot(call.out.dtype), y_room, memory_slot(type),
+                        members * n);
+          l.move[size_index(a.item[0])](out + i * a.step[0], a.stride[0][0], a.step[0], raw,
+                                        n * a.item[0], a.item[0], members, n);
         }
       }
     }

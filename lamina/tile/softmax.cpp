@@ -12,7 +12,8 @@ namespace lamina::tile {
 void softmax(const SoftmaxCall& call) {
   const ScalarType type = compute_type(call.accumulate);
   LAMINA_INTERNAL_CHECK(is_floating(type), "softmax computes in float32 or float64; got ", type);
-  const bool backward = call.kind == Softmax::softmax_backward || call.kind == Softmax::log_softmax_backward;
+  const bool backward =
+      call.kind == Softmax::softmax_backward || call.kind == Softmax::log_softmax_backward;
   const int num = backward ? 3 : 2;
   const Operand operands[] = {call.out, call.in0, call.in1};
   const Along a(call.ndim, call.sizes, call.dim, {operands, size_t(num)});
@@ -42,10 +43,11 @@ void softmax(const SoftmaxCall& call) {
     all_direct = all_direct && direct[o];
   }
   if (all_direct) {
-    queue::parallel_for(0, a.count, std::max<int64_t>(1, kParallelGrain / n), [&](int64_t b, int64_t e) {
-      for (int64_t p = b; p < e; ++p)
-        kernel(a.at(0, p), a.at(1, p), backward ? a.at(2, p) : nullptr);
-    });
+    queue::parallel_for(0, a.count, std::max<int64_t>(1, kParallelGrain / n),
+                        [&](int64_t b, int64_t e) {
+                          for (int64_t p = b; p < e; ++p)
+                            kernel(a.at(0, p), a.at(1, p), backward ? a.at(2, p) : nullptr);
+                        });
     return;
   }
   // Rows are gathered, a few neighbours together so that a column's cache lines are used whole.
@@ -55,7 +57,8 @@ void softmax(const SoftmaxCall& call) {
   queue::parallel_for(0, a.num_groups(group), grain, [&](int64_t b, int64_t e) {
     const int64_t room = (group * n * item + 63) / 64 * 64;
     // [out][in0][in1][as in memory]
-    const auto memory = std::make_unique_for_overwrite<char[]>(static_cast<size_t>(room * 3 + group * n * 16));
+    const auto memory =
+        std::make_unique_for_overwrite<char[]>(static_cast<size_t>(room * 3 + group * n * 16));
     char* raw = memory.get() + room * 3;
     for (int64_t task = b; task < e; ++task) {
       int64_t first, members;
@@ -63,16 +66,19 @@ void softmax(const SoftmaxCall& call) {
       for (int o = 1; o < num; ++o) {
         const bool same = operands[o].dtype == type;
         char* to = memory.get() + o * room;
-        l.move[size_index(a.item[o])](same ? to : raw, n * a.item[o], a.item[o], a.at(o, first), a.stride[0][o],
-                                      a.step[o], members, n);
+        l.move[size_index(a.item[o])](same ? to : raw, n * a.item[o], a.item[o], a.at(o, first),
+                                      a.stride[0][o], a.step[o], members, n);
         if (!same) convert_block(l, to, slot, raw, memory_slot(operands[o].dtype), members * n);
       }
       for (int64_t m = 0; m < members; ++m)
-        kernel(memory.get() + m * n * item, memory.get() + room + m * n * item, memory.get() + 2 * room + m * n * item);
+        kernel(memory.get() + m * n * item, memory.get() + room + m * n * item,
+               memory.get() + 2 * room + m * n * item);
       const bool same = call.out.dtype == type;
-      if (!same) convert_block(l, raw, memory_slot(call.out.dtype), memory.get(), slot, members * n);
-      l.move[size_index(a.item[0])](a.at(0, first), a.stride[0][0], a.step[0], same ? memory.get() : raw,
-                                    n * a.item[0], a.item[0], members, n);
+      if (!same)
+        convert_block(l, raw, memory_slot(call.out.dtype), memory.get(), slot, members * n);
+      l.move[size_index(a.item[0])](a.at(0, first), a.stride[0][0], a.step[0],
+                                    same ? memory.get() : raw, n * a.item[0], a.item[0], members,
+                                    n);
     }
   });
 }

@@ -11,7 +11,7 @@
 namespace lamina::tile {
 
 inline constexpr int kMaxDims = 64;
-inline constexpr int kMaxOperands = 24;   // inputs + outputs of a program
+inline constexpr int kMaxOperands = 24;  // inputs + outputs of a program
 inline constexpr int kMaxRegisters = 64;
 
 enum class Op : uint8_t {
@@ -20,7 +20,8 @@ enum class Op : uint8_t {
 #undef LAMINA_TILE_OP
 };
 
-// What a register holds: an element of the compute type, a bool byte, or (in complex programs) a real part.
+// What a register holds: an element of the compute type, a bool byte, or (in complex programs) a
+// real part.
 enum class RegClass : uint8_t { C, B, R };
 
 struct OpInfo {
@@ -62,7 +63,10 @@ constexpr bool op_from_name(std::string_view name, Op& op) {
 }
 // Whether `op` exists for a compute type (reduced floating types are computed in float32).
 constexpr bool op_supports(Op op, ScalarType compute) {
-  const char c = is_bool(compute) ? 'b' : is_integral(compute) ? 'i' : is_complex(compute) ? 'c' : 'f';
+  const char c = is_bool(compute)       ? 'b'
+                 : is_integral(compute) ? 'i'
+                 : is_complex(compute)  ? 'c'
+                                        : 'f';
   return op_info(op).categories.find(c) != std::string_view::npos;
 }
 
@@ -72,8 +76,9 @@ struct Instr {
   uint8_t dst = 0, a = 0, b = 0, c = 0;
 };
 
-// Registers are numbered: inputs, scalars (run-time numbers), constants (in the program), temporaries. Inputs, scalars
-// and constants are never written. A program without instructions whose output is register 0 is a copy.
+// Registers are numbered: inputs, scalars (run-time numbers), constants (in the program),
+// temporaries. Inputs, scalars and constants are never written. A program without instructions
+// whose output is register 0 is a copy.
 struct Program {
   const Instr* code = nullptr;
   const RegClass* classes = nullptr;  // of all registers; scalars and constants are C or R
@@ -98,9 +103,16 @@ struct OneOp {
     const OpInfo& info = op_info(op);
     for (int i = 0; i < info.arity; ++i) classes[i] = info.in[i];
     classes[info.arity] = info.out;
-    program = {.code = code, .classes = classes, .outputs = outputs, .constants = nullptr,
-               .num_instr = 1, .num_inputs = info.arity, .num_scalars = 0, .num_constants = 0,
-               .num_outputs = 1, .num_registers = uint8_t(info.arity + 1)};
+    program = {.code = code,
+               .classes = classes,
+               .outputs = outputs,
+               .constants = nullptr,
+               .num_instr = 1,
+               .num_inputs = info.arity,
+               .num_scalars = 0,
+               .num_constants = 0,
+               .num_outputs = 1,
+               .num_registers = uint8_t(info.arity + 1)};
   }
   OneOp(const OneOp&) = delete;
   OneOp& operator=(const OneOp&) = delete;
@@ -116,8 +128,9 @@ struct Operand {
   const int64_t* strides = nullptr;  // `ndim` of them
 };
 
-// outs[i] may be exactly the same memory as an input (in-place); any other overlap is the caller's to refuse.
-// Inputs are converted to the type of their register on load, outputs to their dtype on store.
+// outs[i] may be exactly the same memory as an input (in-place); any other overlap is the caller's
+// to refuse. Inputs are converted to the type of their register on load, outputs to their dtype on
+// store.
 struct Call {
   const Program* program = nullptr;
   ScalarType compute = ScalarType::Float32;  // not a reduced floating type
@@ -128,7 +141,8 @@ struct Call {
   const Scalar* scalars = nullptr;
 };
 
-// Parallel over fixed chunks. Raises RuntimeError "ZeroDivisionError" for an integer division by zero.
+// Parallel over fixed chunks. Raises RuntimeError "ZeroDivisionError" for an integer division by
+// zero.
 void run(const Call& call);
 
 // Copies with conversion (complex to real takes the real part, anything to bool is != 0).
@@ -141,8 +155,9 @@ Scalar load_scalar(const void* in, ScalarType type);
 // Sets every element to `value`.
 void fill(const Operand& out, int ndim, const int64_t* sizes, const Scalar& value);
 
-// The loop of one operation over n adjacent elements of the types of its classes; unused sources are null. Runs on the
-// calling thread. Null where the operation does not exist. `out` may be exactly one of the sources.
+// The loop of one operation over n adjacent elements of the types of its classes; unused sources
+// are null. Runs on the calling thread. Null where the operation does not exist. `out` may be
+// exactly one of the sources.
 using DirectLoop = void (*)(void* out, const void* a, const void* b, const void* c, int64_t n);
 namespace detail {
 inline constexpr int kTypeSlots = 16;
@@ -150,7 +165,8 @@ extern const DirectLoop* g_loops;  // [op][type slot]; null until the level is c
 const DirectLoop* choose_loops();
 constexpr int8_t kSlotOf[kNumScalarTypeSlots] = {
     // UInt8 Int8 Int16 Int32 Int64 Float16 Float32 Float64 - Complex64 Complex128 Bool
-    1, 5, 6, 7, 8, -1, 9, 10, -1, 11, 12, 0, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+    1, 5, 6, 7, 8, -1, 9, 10, -1, 11, 12, 0, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+    -1,
     // UInt16 UInt32 UInt64
     2, 3, 4};
 }  // namespace detail
@@ -161,43 +177,61 @@ inline DirectLoop direct_loop(Op op, ScalarType compute) {
   const int slot = detail::kSlotOf[index_of(compute)];
   return slot < 0 ? nullptr : loops[static_cast<int>(op) * detail::kTypeSlots + slot];
 }
-// A binary operation over n adjacent elements where one side is a single element: bit i of `single` set means that
-// source i (0 = a, 1 = b) is one element. On the calling thread. For n == 1 call the direct loop itself.
-void direct_with_single(Op op, ScalarType compute, int single, void* out, const void* a, const void* b,
-                        int64_t n);
+// A binary operation over n adjacent elements where one side is a single element: bit i of `single`
+// set means that source i (0 = a, 1 = b) is one element. On the calling thread. For n == 1 call the
+// direct loop itself.
+void direct_with_single(Op op, ScalarType compute, int single, void* out, const void* a,
+                        const void* b, int64_t n);
 
-// Number of elements from which run() is worth its parallel split; direct paths should stay below it.
+// Number of elements from which run() is worth its parallel split; direct paths should stay below
+// it.
 inline constexpr int64_t kParallelGrain = 32768;
 
-// ---- reductions -------------------------------------------------------------------------------------------------
+// ---- reductions
+// -------------------------------------------------------------------------------------------------
 enum class Reduce : uint8_t {
-  sum, nansum, prod, mean, amax, amin, any, all, count_nonzero,
-  argmax, argmin,            // out: int64 index in the flattened reduced dimensions; first one wins; NaN wins
-  max_index, min_index,      // out: value, out_index: int64
-  var, std_dev,              // `correction` is subtracted from the count
-  logsumexp, norm2,          // norm2: sqrt of the sum of |x|^2
+  sum,
+  nansum,
+  prod,
+  mean,
+  amax,
+  amin,
+  any,
+  all,
+  count_nonzero,
+  argmax,
+  argmin,  // out: int64 index in the flattened reduced dimensions; first one wins; NaN wins
+  max_index,
+  min_index,  // out: value, out_index: int64
+  var,
+  std_dev,  // `correction` is subtracted from the count
+  logsumexp,
+  norm2,  // norm2: sqrt of the sum of |x|^2
 };
 
 struct ReduceCall {
   Reduce kind = Reduce::sum;
-  // Type of the map program and of the accumulator (Int64 for integer sums; Float32 for bfloat16; Bool for any/all or
-  // the input's type). Results are converted to out.dtype.
+  // Type of the map program and of the accumulator (Int64 for integer sums; Float32 for bfloat16;
+  // Bool for any/all or the input's type). Results are converted to out.dtype.
   ScalarType accumulate = ScalarType::Float32;
   int ndim = 0;
   const int64_t* sizes = nullptr;  // of the input
   const bool* reduced = nullptr;   // by dimension
   Operand input;
-  Operand out;                     // strides have `ndim` entries; those of reduced dimensions are ignored
-  Operand out_index;               // for max_index, min_index; mean of var/std if data is set
+  Operand out;        // strides have `ndim` entries; those of reduced dimensions are ignored
+  Operand out_index;  // for max_index, min_index; mean of var/std if data is set
   double correction = 1;
-  // Optional: one input, one output of class C, applied to each element after load in type `accumulate`.
+  // Optional: one input, one output of class C, applied to each element after load in type
+  // `accumulate`.
   const Program* map = nullptr;
   const Scalar* scalars = nullptr;
 };
-// Fixed trees over fixed chunks. amax/amin/arg*/max_index of nothing raise Index errors; sum of nothing is 0, mean nan.
+// Fixed trees over fixed chunks. amax/amin/arg*/max_index of nothing raise Index errors; sum of
+// nothing is 0, mean nan.
 void reduce(const ReduceCall& call);
 
-// ---- along one dimension ------------------------------------------------------------------------------------------
+// ---- along one dimension
+// ------------------------------------------------------------------------------------------
 enum class Scan : uint8_t { cumsum, cumprod, cummax, cummin, logcumsumexp };
 struct ScanCall {
   Scan kind = Scan::cumsum;
@@ -226,11 +260,12 @@ struct SoftmaxCall {
 };
 void softmax(const SoftmaxCall& call);
 
-// ---- instruction sets ---------------------------------------------------------------------------------------------
+// ---- instruction sets
+// ---------------------------------------------------------------------------------------------
 enum class Isa : uint8_t { Baseline, Avx2, Avx512 };
-std::string_view isa_name();            // of the level in use: "baseline", "avx2", "avx512"
+std::string_view isa_name();  // of the level in use: "baseline", "avx2", "avx512"
 Isa isa();
-bool isa_available(Isa level);          // built in, and this machine has it
-bool set_isa(Isa level);                // for tests; not while work runs. False if not available
+bool isa_available(Isa level);  // built in, and this machine has it
+bool set_isa(Isa level);        // for tests; not while work runs. False if not available
 
 }  // namespace lamina::tile

@@ -12,9 +12,15 @@ from opgen.schema import Param
 # How a saved argument is kept: (member type, how it is filled, how it is read).
 _KEPT = {
     "int[]": ("Sizes", "Sizes(std::span<const int64_t>({0}))"),
-    "int[]?": ("std::optional<Sizes>", "({0} ? std::optional<Sizes>(Sizes(std::span<const int64_t>(*{0}))) : std::nullopt)"),
+    "int[]?": (
+        "std::optional<Sizes>",
+        "({0} ? std::optional<Sizes>(Sizes(std::span<const int64_t>(*{0}))) : std::nullopt)",
+    ),
     "str": ("std::string", "std::string({0})"),
-    "str?": ("std::optional<std::string>", "({0} ? std::optional<std::string>(*{0}) : std::nullopt)"),
+    "str?": (
+        "std::optional<std::string>",
+        "({0} ? std::optional<std::string>(*{0}) : std::nullopt)",
+    ),
 }
 _META_TYPES = {"sizes": "Sizes", "dim": "int64_t", "dtype": "ScalarType", "numel": "int64_t"}
 _META_FROM = {
@@ -62,7 +68,9 @@ class _Node:
         self.kept: dict[str, None] = {}  # arguments that are no tensors
         self.metadata: dict[tuple[str, str], None] = {}
         for p in differentiable_inputs(op):
-            f = translate(op.gradients.formulas[p.name], op.where, self.rename, masked=op.kind == "pointwise")
+            f = translate(
+                op.gradients.formulas[p.name], op.where, self.rename, masked=op.kind == "pointwise"
+            )
             self.formulas[p.name] = f
             self.collect(f, p.name)
             if op.kind == "pointwise":
@@ -125,7 +133,6 @@ class _Node:
             is_list = self.params[name].type.is_list
             kind = f"std::vector<{_META_TYPES[what]}>" if is_list else _META_TYPES[what]
             text += f"  {kind} {name}_{what}{{}};\n"
-        lists = [p for p in differentiable_inputs(op) if p.type.is_list]
         text += f'  const char* name() const override {{ return "{op.gradients.node}"; }}\n'
         text += "  void release_saved() override {\n    Node::release_saved();\n"
         for name in [*self.saved, *self.saved_results]:
@@ -147,7 +154,11 @@ class _Node:
                 text += "    const Tensor grad = std::move(grads[0]);\n    if (!grad.defined()) return;\n"
         for i, p in enumerate(differentiable_inputs(op)):
             f = self.formulas[p.name]
-            used = [n for n in [*self.saved, *self.saved_results] if n in f.names or any(m == n for m, _ in f.metadata)]
+            used = [
+                n
+                for n in [*self.saved, *self.saved_results]
+                if n in f.names or any(m == n for m, _ in f.metadata)
+            ]
             used = [n for n in used if n in f.names or n in self.saved_results]
             body = ""
             for n in used:
@@ -156,16 +167,19 @@ class _Node:
                 body += f"      std::vector<Tensor> parts = fit_dtype({f.cpp}, {p.name}_dtype);\n"
                 body += f"      for (size_t k = 0; k < parts.size(); ++k) results[{i} + k] = std::move(parts[k]);\n"
                 if i != len(differentiable_inputs(op)) - 1:
-                    raise ParagraphError(op.where, "a list of tensors must be the last input with a gradient")
+                    raise ParagraphError(
+                        op.where, "a list of tensors must be the last input with a gradient"
+                    )
                 text += f"    {{\n{body}    }}\n"
                 continue
             if op.kind == "pointwise":
                 value = f"fit({f.cpp}, {p.name}_sizes, {p.name}_dtype)"
             else:
                 value = f"fit_dtype({f.cpp}, {p.name}_dtype)"
-            text += f"    if (should_compute({i})) {{\n{body}      results[{i}] = {value};\n    }}\n"
+            text += (
+                f"    if (should_compute({i})) {{\n{body}      results[{i}] = {value};\n    }}\n"
+            )
         text += "  }\n};\n}  // namespace\n"
-        self.has_lists = bool(lists)
         return text
 
 
@@ -181,20 +195,17 @@ def _kernel(op: Operator, f: Function) -> str:
     text = f"{returns} {f.op_id}_autograd(KeySet keys, {params}) {{\n"
     if f.form == "out":
         tensors = [p.name for p in f.schema.params if p.type.base == "Tensor"]
-        text += f"  if (autograd::recording({', '.join(tensors)})) autograd::raise_out_recorded(\"{op.name}\");\n"
+        text += f'  if (autograd::recording({", ".join(tensors)})) autograd::raise_out_recorded("{op.name}");\n'
         return text + f"  return {below};\n}}\n\n"
     if op.gradients.absent is not None:  # in-place without gradient
-        text += (
-            "  if (autograd::recording(self)) autograd::check_inplace(self, \"%s\");\n" % f.schema.name
-            + f"  return {below};\n}}\n\n"
-        )
-        return text
+        check = f'autograd::check_inplace(self, "{f.schema.name}")'
+        return text + f"  if (autograd::recording(self)) {check};\n  return {below};\n}}\n\n"
     inputs = differentiable_inputs(op)
     node = _Node(op)
     inplace = f.form == "inplace"
     text += f"  if (!{_recording_condition(op, inputs)}) return {below};\n"
     if inplace:
-        text += f"  autograd::check_inplace(self, \"{f.schema.name}\");\n"
+        text += f'  autograd::check_inplace(self, "{f.schema.name}");\n'
     text += f"  auto node = IntrusivePtr<{node.class_name}>::make();\n"
     for p in inputs:
         text += f"  add_edges(*node, {p.name});\n"

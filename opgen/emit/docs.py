@@ -20,12 +20,20 @@ def page(family: str, operators: list[Operator]) -> str:
         op = group[0]
         if op.name.startswith("_"):
             continue
-        text += f"\n## {op.name}\n\n```\n" + "\n".join(str(f.schema) for o in group for f in o.functions) + "\n```\n\n"
+        text += (
+            f"\n## {op.name}\n\n```\n"
+            + "\n".join(str(f.schema) for o in group for f in o.functions)
+            + "\n```\n\n"
+        )
         text += op.doc + "\n"
         if op.raw.get("tile"):
             text += f"\nElementwise: `{op.raw['tile']}`.\n"
         if op.gradients.formulas:
-            text += "\nGradient: " + "; ".join(f"`{k}`: `{v}`" for k, v in op.gradients.formulas.items()) + ".\n"
+            text += (
+                "\nGradient: "
+                + "; ".join(f"`{k}`: `{v}`" for k, v in op.gradients.formulas.items())
+                + ".\n"
+            )
         elif op.gradients.absent and op.kind != "composite":
             text += f"\nNo gradient: {op.gradients.absent}.\n"
     return text
@@ -75,14 +83,27 @@ def _stub_signatures(b: Binding, method: bool) -> list[str]:
             name = "input" if i == 0 and p.name == "self" else p.name
             if name in _KEYWORDS:
                 name += "_"
-            varargs = p.type.is_list and p.type.base == "int" and i == len(s.params) - 1 and p.default is None
-            text = f"*{name}: int | Sequence[int]" if varargs and method else f"{name}: {_annotation(p)}"
+            varargs = (
+                p.type.is_list
+                and p.type.base == "int"
+                and i == len(s.params) - 1
+                and p.default is None
+            )
+            text = (
+                f"*{name}: int | Sequence[int]"
+                if varargs and method
+                else f"{name}: {_annotation(p)}"
+            )
             parts.append(text + (" = ..." if p.default is not None and not varargs else ""))
         if s.outs or s.factory:
             if not star and not any(x.startswith("*") for x in parts):
                 parts.append("*")
             if s.outs:
-                parts.append("out: Tensor | None = ..." if s.single_out else "out: Sequence[Tensor] | None = ...")
+                parts.append(
+                    "out: Tensor | None = ..."
+                    if s.single_out
+                    else "out: Sequence[Tensor] | None = ..."
+                )
             if s.factory:
                 parts.append("requires_grad: bool = ...")
         returns = s.ops[0].schema.returns
@@ -124,7 +145,12 @@ Generator = Any
 
 def stubs(bs: list[Binding]) -> dict[str, str]:
     """Files below the Python package."""
-    functions = STUB_HEAD + "class Tensor:\n" + (stub(bs, "method") or "    ...\n") + "    def __getattr__(self, name: str) -> Any: ...\n\n"
+    functions = (
+        STUB_HEAD
+        + "class Tensor:\n"
+        + (stub(bs, "method") or "    ...\n")
+        + "    def __getattr__(self, name: str) -> Any: ...\n\n"
+    )
     functions += stub(bs, "")
     out = {"python/lamina/_ops.pyi": functions}
     for module in sorted({b.module for b in bs if b.module not in ("", "method")}):

@@ -22,7 +22,10 @@ _PROMOTION = {
 
 
 def emit(ops: list[Operator]) -> str:
-    text = HEADER + '#include "lamina/kernels/generated_support.h"\n#include "lamina/generated/declarations.h"\n\n'
+    text = (
+        HEADER
+        + '#include "lamina/kernels/generated_support.h"\n#include "lamina/generated/declarations.h"\n\n'
+    )
     text += "namespace lamina::generated {\n\n"
     for op in ops:
         text += f"// ---- {op.where}: {op.schema}\n"
@@ -66,7 +69,9 @@ def categories(op: Operator) -> str:
         letters = "".join(DTYPE_GROUPS[g] for g in allowed)
         missing = set(letters) - set(have)
         if missing:
-            raise ParagraphError(op.where, f"'dtypes' promises {sorted(missing)}, which the tile program has not")
+            raise ParagraphError(
+                op.where, f"'dtypes' promises {sorted(missing)}, which the tile program has not"
+            )
         have = letters
     return have
 
@@ -88,7 +93,7 @@ def _pointwise(op: Operator) -> str:
         unit_direct = _direct_op(op.unit_program, op.unit_scalar)
     direct = _direct_op(p, None)
     text += (
-        f"constexpr kernels::Pointwise {base}_op{{\"{op.name}\", &{base}_program, {unit}, "
+        f'constexpr kernels::Pointwise {base}_op{{"{op.name}", &{base}_program, {unit}, '
         f"{list(p.scalars).index(op.unit_scalar) if op.unit_scalar else -1}, "
         f"{'true' if op.unit_scalar == 'alpha' else 'false'}, {len(p.inputs)}, {len(p.scalars)}, {mask}, "
         f"kernels::Promotion::{_PROMOTION[op.raw.get('promote', 'default')]}, tile::RegClass::{p.output_class}, "
@@ -157,7 +162,7 @@ def _reduction(op: Operator) -> str:
     letters = "".join(DTYPE_GROUPS[g] for g in op.raw.get("dtypes", DTYPE_GROUPS))
     empty_is_all = "false" if op.name in ("amax_strict",) else "true"
     text = (
-        f"namespace {{\nconstexpr kernels::Reduction {base}_op{{\"{op.name}\", tile::Reduce::{kind}, "
+        f'namespace {{\nconstexpr kernels::Reduction {base}_op{{"{op.name}", tile::Reduce::{kind}, '
         f"kernels::Accumulate::{accumulate}, {_category_bits(letters)}, {empty_is_all}}};\n}}  // namespace\n"
     )
     for f in op.functions:
@@ -214,12 +219,16 @@ def _check(op: Operator, key: str, condition: str, message: str | None) -> str:
     if param is not None and param.type.is_tensor:
         # Conditions on one tensor speak of it without naming it: "dim == 2".
         tree = ast.parse(condition, mode="eval")
-        tree = ast.fix_missing_locations(_Implicit(key, {p.name for p in op.schema.params}).visit(tree))
+        tree = ast.fix_missing_locations(
+            _Implicit(key, {p.name for p in op.schema.params}).visit(tree)
+        )
         condition_cpp = translate(ast.unparse(tree), op.where).cpp
     else:
         condition_cpp = translate(condition, op.where, masked=False).cpp
     seen = [key] if param is not None else [p.name for p in op.schema.params if p.name in names]
-    got = ", ".join(f'"{" and " if i else ""}{n} ", {n}' for i, n in enumerate(seen) if n in tensors)
+    got = ", ".join(
+        f'"{" and " if i else ""}{n} ", {n}' for i, n in enumerate(seen) if n in tensors
+    )
     expected = message or (condition if param is None else f"{key}: {condition}")
     expected = expected.replace('"', "'")
     if not got:
@@ -228,7 +237,11 @@ def _check(op: Operator, key: str, condition: str, message: str | None) -> str:
 
 
 def _checked(cpp_text: str) -> str:
-    return cpp_text[1:-1] if cpp_text.startswith("(") and cpp_text.endswith(")") and cpp_text.count("(") == 1 else cpp_text
+    return (
+        cpp_text[1:-1]
+        if cpp_text.startswith("(") and cpp_text.endswith(")") and cpp_text.count("(") == 1
+        else cpp_text
+    )
 
 
 class _Implicit(ast.NodeTransformer):
@@ -263,7 +276,9 @@ def _metas(op: Operator) -> str:
     first = next(p.name for p in op.schema.params if p.type.is_tensor)
     others = [p.name for p in op.schema.params if p.type.is_tensor]
     device = (
-        f"common_device({{{', '.join('&' + n for n in others)}}}, \"{op.name}\")" if len(others) > 1 else f"{first}.device()"
+        f'common_device({{{", ".join("&" + n for n in others)}}}, "{op.name}")'
+        if len(others) > 1
+        else f"{first}.device()"
     )
     return f"  const std::array<ResultMeta, 1> metas{{ResultMeta{{Sizes{{{sizes}}}, {dtype}, {device}}}}};\n"
 
@@ -283,7 +298,9 @@ def _custom(op: Operator) -> str:
             if f.form == "functional":
                 text += f"  return kernels::{kernel}({args});\n"
             elif f.form == "out":
-                text += f"  write_result(out, kernels::{kernel}({args}), \"{op.name}\");\n  return out;\n"
+                text += (
+                    f'  write_result(out, kernels::{kernel}({args}), "{op.name}");\n  return out;\n'
+                )
             else:
                 raise ParagraphError(op.where, "a result of dynamic size has no in-place form")
         else:
@@ -295,12 +312,16 @@ def _custom(op: Operator) -> str:
                 text += f"  if (!result0.is_meta()) kernels::{kernel}({', '.join(names)}{comma}{args});\n"
                 text += f"  return {names[0] if n == 1 else '{' + ', '.join(names) + '}'};\n"
             else:
-                outs = [q.name for q in f.schema.params if q.type.written] if f.form == "out" else ["self"]
+                outs = (
+                    [q.name for q in f.schema.params if q.type.written]
+                    if f.form == "out"
+                    else ["self"]
+                )
                 inputs = ", ".join("&" + q.name for q in op.schema.params if q.type.is_tensor)
                 for i, name in enumerate(outs):
                     text += (
                         f"  const Target target{i}({name}, metas[{i}], {{{inputs}}}, "
-                        f"{'true' if f.form == 'inplace' else 'false'}, \"{op.name}\");\n"
+                        f'{"true" if f.form == "inplace" else "false"}, "{op.name}");\n'
                     )
                 targets = ", ".join(f"target{i}.tensor()" for i in range(len(outs)))
                 text += f"  if (!{outs[0]}.is_meta()) kernels::{kernel}({targets}{comma}{args});\n"
@@ -321,10 +342,10 @@ def _write_in_place(op: Operator, f: Function, kernel: str) -> str:
     if f.form == "out":
         return (
             f"  Tensor result = copy_of({first});\n  kernels::{kernel}(result{comma}{rest});\n"
-            f"  write_result(out, result, \"{op.name}\");\n  return out;\n"
+            f'  write_result(out, result, "{op.name}");\n  return out;\n'
         )
     return (
-        f"  check_no_internal_overlap({first}, \"{f.schema.name}\");\n"
+        f'  check_no_internal_overlap({first}, "{f.schema.name}");\n'
         f"  kernels::{kernel}({first}{comma}{rest});\n  {first}.impl()->bump_version();\n  return {first};\n"
     )
 
@@ -359,15 +380,15 @@ def _composite(op: Operator) -> str:
             text += f"  return {composite_call(op)};\n"
         elif f.form == "inplace":
             call = composite_call(op).replace("(self", "(value_before_write(self)", 1)
-            text += f"  return write_inplace(self, {call}, \"{f.schema.name}\");\n"
+            text += f'  return write_inplace(self, {call}, "{f.schema.name}");\n'
         else:
             outs = [q.name for q in f.schema.params if q.type.written]
             if len(outs) == 1:
-                text += f"  write_result(out, {composite_call(op)}, \"{op.name}\");\n  return out;\n"
+                text += f'  write_result(out, {composite_call(op)}, "{op.name}");\n  return out;\n'
             else:
                 text += f"  const auto results = {composite_call(op)};\n"
                 for i, o in enumerate(outs):
-                    text += f"  write_result({o}, std::get<{i}>(results), \"{op.name}\");\n"
+                    text += f'  write_result({o}, std::get<{i}>(results), "{op.name}");\n'
                 text += f"  return {{{', '.join(outs)}}};\n"
         text += "}\n"
     return text + "\n"
@@ -375,7 +396,10 @@ def _composite(op: Operator) -> str:
 
 def expressions(ops: list[Operator]) -> str:
     """Composites whose paragraph is one expression."""
-    text = HEADER + '#include "lamina/autograd/formulas.h"\n#include "lamina/generated/declarations.h"\n#include "lamina/ops.h"\n\n'
+    text = (
+        HEADER
+        + '#include "lamina/autograd/formulas.h"\n#include "lamina/generated/declarations.h"\n#include "lamina/ops.h"\n\n'
+    )
     text += "namespace lamina::composite {\n\nusing namespace ops;\nusing namespace autograd::formulas;\n\n"
     for op in ops:
         if "expr" in op.raw:
@@ -420,7 +444,14 @@ def declarations(operators: list[Operator]) -> str:
                 if isinstance(shape, str):
                     result = "ResultMeta" if n == 1 else f"std::array<ResultMeta, {n}>"
                     rooms["shape"][f"{result} {shape}({params});"] = None
-    text = HEADER + '#pragma once\n\n#include "lamina/dispatch/signature_types.h"\n#include "lamina/shape/result_meta.h"\n\n'
+    text = (
+        HEADER
+        + '#pragma once\n\n#include "lamina/dispatch/signature_types.h"\n#include "lamina/shape/result_meta.h"\n\n'
+    )
     for room, lines in rooms.items():
-        text += f"namespace lamina::{room} {{\n" + "\n".join(lines) + f"\n}}  // namespace lamina::{room}\n\n"
+        text += (
+            f"namespace lamina::{room} {{\n"
+            + "\n".join(lines)
+            + f"\n}}  // namespace lamina::{room}\n\n"
+        )
     return text

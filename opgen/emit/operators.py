@@ -62,7 +62,10 @@ def op_header(name: str, ops: list[Operator]) -> str:
             handles.append(f"extern const dispatch::Operator {f.op_id};  // {f.schema}")
             returns = cpp.return_type(f.schema.returns)
             params = cpp.ordered_params(f)
-            lists = [(f.cpp, *(cpp.param_type(p.type) for p in params[:n])) for n in range(len(params) + 1)]
+            lists = [
+                (f.cpp, *(cpp.param_type(p.type) for p in params[:n]))
+                for n in range(len(params) + 1)
+            ]
             required = cpp.required_count(params)
             # A default that would make a call ambiguous is left out.
             while required < len(params) and lists[required] in taken:
@@ -78,7 +81,10 @@ def op_header(name: str, ops: list[Operator]) -> str:
 
 def op_source(ops: list[Operator]) -> str:
     """Handles and typed functions of some operators."""
-    text = HEADER + '#include "lamina/dispatch/boxing.h"\n#include "lamina/dispatch/signature_types.h"\n\n'
+    text = (
+        HEADER
+        + '#include "lamina/dispatch/boxing.h"\n#include "lamina/dispatch/signature_types.h"\n\n'
+    )
     text += "namespace lamina {\n\nnamespace generated {\n"
     for op in ops:
         for f in op.functions:
@@ -93,12 +99,7 @@ def op_source(ops: list[Operator]) -> str:
             sig = cpp.signature(f)
             text += f"// {op.where}\n"
             entries = ", ".join(
-                "{DispatchKey::%s, %s, \"%s\"}"
-                % (
-                    key,
-                    "nullptr" if kernel == "fallthrough" else f"reinterpret_cast<dispatch::RawKernel>(&generated::{kernel})",
-                    op.where,
-                )
+                f'{{DispatchKey::{key}, {_kernel_address(kernel)}, "{op.where}"}}'
                 for key, kernel in registrations(op, f)
             )
             text += f"const dispatch::StaticKernel k_{f.op_id}[] = {{{entries}}};\n"
@@ -130,13 +131,22 @@ def op_source(ops: list[Operator]) -> str:
     return text + "}  // namespace ops\n\n}  // namespace lamina\n"
 
 
+def _kernel_address(kernel: str) -> str:
+    """A static kernel; a null one lets its key through."""
+    if kernel == "fallthrough":
+        return "nullptr"
+    return f"reinterpret_cast<dispatch::RawKernel>(&generated::{kernel})"
+
+
 def _escape(text: str) -> str:
     return text.replace('"', '\\"')
 
 
 def operator_table(operators: list[Operator]) -> str:
     """kStaticOperators, sorted by full name."""
-    entries = sorted((f"aten::{f.schema.full_name}", f.op_id) for op in operators for f in op.functions)
+    entries = sorted(
+        (f"aten::{f.schema.full_name}", f.op_id) for op in operators for f in op.functions
+    )
     text = HEADER + '#include "lamina/dispatch/library.h"\n\nnamespace lamina::op {\n'
     text += "".join(f"extern const dispatch::Operator {i};\n" for _, i in entries)
     text += "}  // namespace lamina::op\n\nnamespace lamina::dispatch {\n\nconst Operator* const kStaticOperators[] = {\n"
@@ -148,4 +158,8 @@ def operator_table(operators: list[Operator]) -> str:
 def all_ops_header(operators: list[Operator]) -> str:
     """lamina/ops.h: every operator, for users and for border/."""
     names = sorted(by_name(operators))
-    return HEADER + "#pragma once\n\n" + "".join(f'#include "lamina/ops/{cpp_name(n)}.h"\n' for n in names)
+    return (
+        HEADER
+        + "#pragma once\n\n"
+        + "".join(f'#include "lamina/ops/{cpp_name(n)}.h"\n' for n in names)
+    )

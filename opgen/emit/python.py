@@ -75,7 +75,10 @@ def bindings(operators: list[Operator]) -> list[Binding]:
             if op.inplace:
                 name = op.inplace.schema.name if n == op.name else n + "_"
                 add("method", name, op, "inplace")
-                if "function" in op.variants and len([p for p in op.schema.params if p.type.base == "Tensor"]) == 1:
+                if (
+                    "function" in op.variants
+                    and len([p for p in op.schema.params if p.type.base == "Tensor"]) == 1
+                ):
                     for module in op.modules:
                         add(module, name, op, "inplace")
     return [table[k] for k in sorted(table)]
@@ -162,7 +165,7 @@ class PySignature:
 
     def text(self) -> str:
         parts, star = [], False
-        for i, p in enumerate(self.params):
+        for p in self.params:
             if p.keyword_only and not star:
                 parts.append("*")
                 star = True
@@ -175,7 +178,9 @@ class PySignature:
                 text += f" = {p.default}"
             parts.append(text)
         if self.outs:
-            parts += ([] if star else ["*"]) + ["Tensor out = None" if self.single_out else "tuple of Tensors out = None"]
+            parts += ([] if star else ["*"]) + [
+                "Tensor out = None" if self.single_out else "tuple of Tensors out = None"
+            ]
         return ", ".join(parts)
 
 
@@ -188,7 +193,16 @@ def signatures(b: Binding) -> list[PySignature]:
         params = _positional_first([p for p in params if p not in outs])
         if b.module == "method":  # the receiver comes first: x.where(condition, other)
             params.sort(key=lambda p: p.name != "self")
-        out.append(PySignature([o for o, _ in group], form, params, outs, is_factory(op.schema), b.module == "method"))
+        out.append(
+            PySignature(
+                [o for o, _ in group],
+                form,
+                params,
+                outs,
+                is_factory(op.schema),
+                b.module == "method",
+            )
+        )
     return out
 
 
@@ -203,7 +217,10 @@ def _read(p: Param, i: int, t: Type) -> tuple[str, str]:
     if t.is_list:
         if t.base == "Tensor":
             call = "optional_tensor_list" if t.element_optional else "tensor_list"
-            return f"const TensorBuffer {n}_list = r.{call}({i});\n        const TensorList {n} = {n}_list;", n
+            return (
+                f"const TensorBuffer {n}_list = r.{call}({i});\n        const TensorList {n} = {n}_list;",
+                n,
+            )
         kind = "int_list" if t.base == "int" else "double_list"
         view = "IntList" if t.base == "int" else "ListView<double>"
         if t.optional:
@@ -212,7 +229,10 @@ def _read(p: Param, i: int, t: Type) -> tuple[str, str]:
                 f"        const std::optional<{view}> {n} = {n}_list ? std::optional<{view}>({view}(*{n}_list)) : std::nullopt;"
             ), n
         if d is not None:
-            return f"const auto {n}_list = r.{kind}_or({i}, {view}({d}));\n        const {view} {n} = {n}_list;", n
+            return (
+                f"const auto {n}_list = r.{kind}_or({i}, {view}({d}));\n        const {view} {n} = {n}_list;",
+                n,
+            )
         return f"const auto {n}_list = r.{kind}({i});\n        const {view} {n} = {n}_list;", n
     accessor = {
         "Scalar": "scalar",
@@ -284,7 +304,7 @@ def _case(sig: PySignature, index: int) -> str:
                 body += f"          const Tensor& {sig.outs[0].name} = r.tensor({out_slot});\n"
             else:
                 body += f"          const TensorBuffer outs = r.tensor_list({out_slot});\n"
-                body += f"          check_out_count(outs.size(), {len(sig.outs)}, \"{op.name}\");\n"
+                body += f'          check_out_count(outs.size(), {len(sig.outs)}, "{op.name}");\n'
                 for k, o in enumerate(sig.outs):
                     body += f"          const Tensor& {o.name} = outs[{k}];\n"
             body += "          " + _wrap(op, _call(sig, op, "out"), None) + "\n        }\n"
@@ -316,7 +336,8 @@ def emit(bs: list[Binding]) -> str:
             if rows:
                 text += f"constexpr Param k_{b.id}_{i}[] = {{{', '.join(rows)}}};\n"
         made = ",\n    ".join(
-            f'make_signature({f"k_{b.id}_{i}" if s.rows() else "nullptr"}, "{_escape(s.text())}")' for i, s in enumerate(sigs)
+            f'make_signature({f"k_{b.id}_{i}" if s.rows() else "nullptr"}, "{_escape(s.text())}")'
+            for i, s in enumerate(sigs)
         )
         text += f"constexpr Signature s_{b.id}[] = {{\n    {made}}};\n"
         text += f'constinit Parser p_{b.id}("{b.name}", s_{b.id});\n'

@@ -18,7 +18,7 @@ from lamina.random import (
 )
 
 newaxis = None
-del nonzero  # noqa: F821: the operator; lamina.functional adds as_tuple
+del globals()["nonzero"]  # the operator; lamina.functional adds as_tuple
 
 # Names that come from a module of their own at first use.
 _LAZY = {

@@ -6,20 +6,20 @@
 namespace lamina::tile::LAMINA_TILE_LEVEL {
 namespace {
 
-#define UNARY(Name, expression)                              \
-  struct Name {                                              \
-    template <class T>                                       \
-    [[gnu::always_inline]] static inline bool f(T a) {       \
-      (void)a;                                               \
-      expression                                             \
-    }                                                        \
+#define UNARY(Name, expression)                        \
+  struct Name {                                        \
+    template <class T>                                 \
+    [[gnu::always_inline]] static inline bool f(T a) { \
+      (void)a;                                         \
+      expression                                       \
+    }                                                  \
   };
-#define BINARY(Name, expression)                             \
-  struct Name {                                              \
-    template <class T>                                       \
-    [[gnu::always_inline]] static inline bool f(T a, T b) {  \
-      return expression;                                     \
-    }                                                        \
+#define BINARY(Name, expression)                            \
+  struct Name {                                             \
+    template <class T>                                      \
+    [[gnu::always_inline]] static inline bool f(T a, T b) { \
+      return expression;                                    \
+    }                                                       \
   };
 
 template <class T>
@@ -42,8 +42,7 @@ UNARY(IsFinite, if constexpr (is_float<T>) return magnitude(a) < kInf<T>; else r
 UNARY(IsPosInf, if constexpr (is_float<T>) return a == kInf<T>; else return false;)
 UNARY(IsNegInf, if constexpr (is_float<T>) return a == -kInf<T>; else return false;)
 UNARY(Signbit, if constexpr (std::is_same_v<T, float>) return std::bit_cast<int32_t>(a) < 0;
-      else if constexpr (is_float<T>) return std::bit_cast<int64_t>(a) < 0;
-      else return a < T(0);)
+      else if constexpr (is_float<T>) return std::bit_cast<int64_t>(a) < 0; else return a < T(0);)
 
 BINARY(Eq, a == b)
 BINARY(Ne, a != b)

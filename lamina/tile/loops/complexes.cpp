@@ -20,39 +20,57 @@ template <class R>
 
 struct Copy {
   template <class C>
-  LAMINA_INLINE C f(C a) { return a; }
+  LAMINA_INLINE C f(C a) {
+    return a;
+  }
 };
 struct Neg {
   template <class C>
-  LAMINA_INLINE C f(C a) { return {-a.re, -a.im}; }
+  LAMINA_INLINE C f(C a) {
+    return {-a.re, -a.im};
+  }
 };
 struct Conj {
   template <class C>
-  LAMINA_INLINE C f(C a) { return {a.re, -a.im}; }
+  LAMINA_INLINE C f(C a) {
+    return {a.re, -a.im};
+  }
 };
 struct Square {
   template <class C>
-  LAMINA_INLINE C f(C a) { return {a.re * a.re - a.im * a.im, a.re * a.im + a.im * a.re}; }
+  LAMINA_INLINE C f(C a) {
+    return {a.re * a.re - a.im * a.im, a.re * a.im + a.im * a.re};
+  }
 };
 struct Real {
   template <class R>
-  LAMINA_INLINE R f(Cx<R> a) { return a.re; }
+  LAMINA_INLINE R f(Cx<R> a) {
+    return a.re;
+  }
 };
 struct Imag {
   template <class R>
-  LAMINA_INLINE R f(Cx<R> a) { return a.im; }
+  LAMINA_INLINE R f(Cx<R> a) {
+    return a.im;
+  }
 };
 struct LogicalNot {
   template <class C>
-  LAMINA_INLINE bool f(C a) { return !nonzero(a); }
+  LAMINA_INLINE bool f(C a) {
+    return !nonzero(a);
+  }
 };
 struct ToBool {
   template <class C>
-  LAMINA_INLINE bool f(C a) { return nonzero(a); }
+  LAMINA_INLINE bool f(C a) {
+    return nonzero(a);
+  }
 };
 struct IsNan {
   template <class C>
-  LAMINA_INLINE bool f(C a) { return is_nan(a.re) | is_nan(a.im); }
+  LAMINA_INLINE bool f(C a) {
+    return is_nan(a.re) | is_nan(a.im);
+  }
 };
 struct IsInf {
   template <class R>
@@ -78,51 +96,75 @@ struct FromBool {
 };
 struct Join {
   template <class R>
-  LAMINA_INLINE Cx<R> f(R re, R im) { return {re, im}; }
+  LAMINA_INLINE Cx<R> f(R re, R im) {
+    return {re, im};
+  }
 };
 struct Add {
   template <class C>
-  LAMINA_INLINE C f(C a, C b) { return {a.re + b.re, a.im + b.im}; }
+  LAMINA_INLINE C f(C a, C b) {
+    return {a.re + b.re, a.im + b.im};
+  }
 };
 struct Sub {
   template <class C>
-  LAMINA_INLINE C f(C a, C b) { return {a.re - b.re, a.im - b.im}; }
+  LAMINA_INLINE C f(C a, C b) {
+    return {a.re - b.re, a.im - b.im};
+  }
 };
 struct Mul {
   template <class C>
-  LAMINA_INLINE C f(C a, C b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+  LAMINA_INLINE C f(C a, C b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  }
 };
 struct MulZero {
   template <class C>
-  LAMINA_INLINE C f(C a, C b) { return nonzero(a) ? Mul::f(a, b) : a; }
+  LAMINA_INLINE C f(C a, C b) {
+    return nonzero(a) ? Mul::f(a, b) : a;
+  }
 };
 struct Eq {
   template <class C>
-  LAMINA_INLINE bool f(C a, C b) { return (a.re == b.re) & (a.im == b.im); }
+  LAMINA_INLINE bool f(C a, C b) {
+    return (a.re == b.re) & (a.im == b.im);
+  }
 };
 struct Ne {
   template <class C>
-  LAMINA_INLINE bool f(C a, C b) { return (a.re != b.re) | (a.im != b.im); }
+  LAMINA_INLINE bool f(C a, C b) {
+    return (a.re != b.re) | (a.im != b.im);
+  }
 };
 struct LogicalAnd {
   template <class C>
-  LAMINA_INLINE bool f(C a, C b) { return nonzero(a) & nonzero(b); }
+  LAMINA_INLINE bool f(C a, C b) {
+    return nonzero(a) & nonzero(b);
+  }
 };
 struct LogicalOr {
   template <class C>
-  LAMINA_INLINE bool f(C a, C b) { return nonzero(a) | nonzero(b); }
+  LAMINA_INLINE bool f(C a, C b) {
+    return nonzero(a) | nonzero(b);
+  }
 };
 struct LogicalXor {
   template <class C>
-  LAMINA_INLINE bool f(C a, C b) { return nonzero(a) != nonzero(b); }
+  LAMINA_INLINE bool f(C a, C b) {
+    return nonzero(a) != nonzero(b);
+  }
 };
 struct Where {
   template <class C>
-  LAMINA_INLINE C f(bool c, C a, C b) { return {c ? a.re : b.re, c ? a.im : b.im}; }
+  LAMINA_INLINE C f(bool c, C a, C b) {
+    return {c ? a.re : b.re, c ? a.im : b.im};
+  }
 };
 struct Madd {
   template <class C>
-  LAMINA_INLINE C f(C a, C b, C c) { return Add::f(a, Mul::f(b, c)); }
+  LAMINA_INLINE C f(C a, C b, C c) {
+    return Add::f(a, Mul::f(b, c));
+  }
 };
 struct Lerp {
   template <class R>

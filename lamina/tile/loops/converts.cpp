@@ -52,18 +52,22 @@ void narrow_loop(void* out, const void* in, int64_t n) {
 [[gnu::always_inline]] inline float widen_e5m2(uint8_t b) { return e5m2_bits_to_float(b); }
 [[gnu::always_inline]] inline float widen_e4m3fn(uint8_t b) { return e4m3fn_bits_to_float(b); }
 [[gnu::always_inline]] inline uint16_t narrow_half(float v) { return float_to_half_bits(v); }
-[[gnu::always_inline]] inline uint16_t narrow_bfloat16(float v) { return float_to_bfloat16_bits(v); }
+[[gnu::always_inline]] inline uint16_t narrow_bfloat16(float v) {
+  return float_to_bfloat16_bits(v);
+}
 [[gnu::always_inline]] inline uint8_t narrow_e5m2(float v) { return float_to_e5m2_bits(v); }
 [[gnu::always_inline]] inline uint8_t narrow_e4m3fn(float v) { return float_to_e4m3fn_bits(v); }
 
 #if defined(__F16C__) && defined(__AVX2__)
-// The hardware's conversions give the bits of half_bits_to_float and float_to_half_bits, NaNs included.
+// The hardware's conversions give the bits of half_bits_to_float and float_to_half_bits, NaNs
+// included.
 void widen_half_loop(void* out, const void* in, int64_t n) {
   auto* o = static_cast<float*>(out);
   auto* x = static_cast<const uint16_t*>(in);
   int64_t i = 0;
   for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(o + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
+    _mm256_storeu_ps(o + i,
+                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
   for (; i < n; ++i) o[i] = widen_half(x[i]);
 }
 void narrow_half_loop(void* out, const void* in, int64_t n) {

@@ -1,5 +1,6 @@
-// Loops over adjacent elements, made from functors of one element. For files in loops/ only: everything here has
-// internal linkage, so that code compiled for one instruction set cannot be picked for another.
+// Loops over adjacent elements, made from functors of one element. For files in loops/ only:
+// everything here has internal linkage, so that code compiled for one instruction set cannot be
+// picked for another.
 #pragma once
 
 #include <cstdint>
@@ -36,19 +37,32 @@ template <class T>
 
 template <class T>
 inline constexpr int slot_of = -1;
-template <> inline constexpr int slot_of<bool> = 0;
-template <> inline constexpr int slot_of<uint8_t> = 1;
-template <> inline constexpr int slot_of<uint16_t> = 2;
-template <> inline constexpr int slot_of<uint32_t> = 3;
-template <> inline constexpr int slot_of<uint64_t> = 4;
-template <> inline constexpr int slot_of<int8_t> = 5;
-template <> inline constexpr int slot_of<int16_t> = 6;
-template <> inline constexpr int slot_of<int32_t> = 7;
-template <> inline constexpr int slot_of<int64_t> = 8;
-template <> inline constexpr int slot_of<float> = 9;
-template <> inline constexpr int slot_of<double> = 10;
-template <> inline constexpr int slot_of<Cx<float>> = 11;
-template <> inline constexpr int slot_of<Cx<double>> = 12;
+template <>
+inline constexpr int slot_of<bool> = 0;
+template <>
+inline constexpr int slot_of<uint8_t> = 1;
+template <>
+inline constexpr int slot_of<uint16_t> = 2;
+template <>
+inline constexpr int slot_of<uint32_t> = 3;
+template <>
+inline constexpr int slot_of<uint64_t> = 4;
+template <>
+inline constexpr int slot_of<int8_t> = 5;
+template <>
+inline constexpr int slot_of<int16_t> = 6;
+template <>
+inline constexpr int slot_of<int32_t> = 7;
+template <>
+inline constexpr int slot_of<int64_t> = 8;
+template <>
+inline constexpr int slot_of<float> = 9;
+template <>
+inline constexpr int slot_of<double> = 10;
+template <>
+inline constexpr int slot_of<Cx<float>> = 11;
+template <>
+inline constexpr int slot_of<Cx<double>> = 12;
 
 template <class F, class A>
 void loop1(void* out, const void* a, const void*, const void*, int64_t n) {

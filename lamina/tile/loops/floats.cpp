@@ -4,21 +4,21 @@
 namespace lamina::tile::LAMINA_TILE_LEVEL {
 namespace {
 
-#define UNARY(Name, expression)                              \
-  struct Name {                                              \
-    template <class T>                                       \
-    [[gnu::always_inline]] static inline T f(T a) {          \
-      expression                                             \
-    }                                                        \
+#define UNARY(Name, expression)                     \
+  struct Name {                                     \
+    template <class T>                              \
+    [[gnu::always_inline]] static inline T f(T a) { \
+      expression                                    \
+    }                                               \
   };
-#define BINARY(Name, expression)                             \
-  struct Name {                                              \
-    template <class T>                                       \
-    [[gnu::always_inline]] static inline T f(T a, T b) {     \
-      expression                                             \
-    }                                                        \
+#define BINARY(Name, expression)                         \
+  struct Name {                                          \
+    template <class T>                                   \
+    [[gnu::always_inline]] static inline T f(T a, T b) { \
+      expression                                         \
+    }                                                    \
   };
-#define BY_WIDTH(name)                                                     \
+#define BY_WIDTH(name)                                                                     \
   [[gnu::always_inline]] inline float m_##name(float a) { return __builtin_##name##f(a); } \
   [[gnu::always_inline]] inline double m_##name(double a) { return __builtin_##name(a); }
 BY_WIDTH(fabs)
@@ -27,8 +27,12 @@ BY_WIDTH(floor)
 BY_WIDTH(ceil)
 BY_WIDTH(trunc)
 BY_WIDTH(rint)
-[[gnu::always_inline]] inline float m_copysign(float a, float b) { return __builtin_copysignf(a, b); }
-[[gnu::always_inline]] inline double m_copysign(double a, double b) { return __builtin_copysign(a, b); }
+[[gnu::always_inline]] inline float m_copysign(float a, float b) {
+  return __builtin_copysignf(a, b);
+}
+[[gnu::always_inline]] inline double m_copysign(double a, double b) {
+  return __builtin_copysign(a, b);
+}
 [[gnu::always_inline]] inline float m_fmod(float a, float b) { return __builtin_fmodf(a, b); }
 [[gnu::always_inline]] inline double m_fmod(double a, double b) { return __builtin_fmod(a, b); }
 
@@ -62,16 +66,13 @@ BINARY(Fmin, const T smaller = b < a ? b : a; return is_nan(a) ? b : smaller;)
 BINARY(Copysign, return m_copysign(a, b);)
 BINARY(Heaviside, return a == T(0) ? b : T(a > T(0));)
 BINARY(Fmod, return m_fmod(a, b);)
-BINARY(Remainder, const T r = m_fmod(a, b); return r != T(0) && (b < T(0)) != (r < T(0)) ? r + b : r;)
+BINARY(Remainder, const T r = m_fmod(a, b);
+       return r != T(0) && (b < T(0)) != (r < T(0)) ? r + b : r;)
 // Floor of the exact quotient: a / b may round up to an integer that the exact one stays below.
-BINARY(DivFloor, if (b == T(0)) return a / b;
-       const T r = m_fmod(a, b);
-       T q = (a - r) / b;
+BINARY(DivFloor, if (b == T(0)) return a / b; const T r = m_fmod(a, b); T q = (a - r) / b;
        if (r != T(0) && (b < T(0)) != (r < T(0))) q -= T(1);
-       if (q == T(0)) return m_copysign(T(0), a / b);
-       T down = m_floor(q);
-       if (q - down > T(0.5)) down += T(1);
-       return down;)
+       if (q == T(0)) return m_copysign(T(0), a / b); T down = m_floor(q);
+       if (q - down > T(0.5)) down += T(1); return down;)
 
 struct Where {
   template <class T>

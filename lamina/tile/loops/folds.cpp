@@ -1,5 +1,5 @@
-// Folds of adjacent values into one, and of rows into a row. Lanes are fixed in number, so every level computes the
-// same bits.
+// Folds of adjacent values into one, and of rows into a row. Lanes are fixed in number, so every
+// level computes the same bits.
 #include <cstring>
 
 #include "lamina/tile/loops/elementwise.h"
@@ -11,8 +11,12 @@ template <class T>
 inline constexpr bool is_float = std::is_floating_point_v<T>;
 template <class T>
 struct Limits {
-  static constexpr T lowest = is_float<T> ? T(-__builtin_inf()) : std::is_signed_v<T> ? T(Wide<T>(1) << (sizeof(T) * 8 - 1)) : T(0);
-  static constexpr T highest = is_float<T> ? T(__builtin_inf()) : std::is_signed_v<T> ? T(~(Wide<T>(1) << (sizeof(T) * 8 - 1))) : T(~Wide<T>(0));
+  static constexpr T lowest = is_float<T>           ? T(-__builtin_inf())
+                              : std::is_signed_v<T> ? T(Wide<T>(1) << (sizeof(T) * 8 - 1))
+                                                    : T(0);
+  static constexpr T highest = is_float<T>           ? T(__builtin_inf())
+                               : std::is_signed_v<T> ? T(~(Wide<T>(1) << (sizeof(T) * 8 - 1)))
+                                                     : T(~Wide<T>(0));
 };
 
 #define LAMINA_INLINE [[gnu::always_inline]] static inline
@@ -20,26 +24,40 @@ struct Limits {
 // Folds of vectors: f on vectors of lanes, start and take by lane.
 struct Sum {
   template <class T>
-  LAMINA_INLINE T start() { return T(0); }
+  LAMINA_INLINE T start() {
+    return T(0);
+  }
   template <class V>
-  LAMINA_INLINE V take(V x) { return x; }
+  LAMINA_INLINE V take(V x) {
+    return x;
+  }
   template <class V>
-  LAMINA_INLINE V f(V a, V b) { return a + b; }
+  LAMINA_INLINE V f(V a, V b) {
+    return a + b;
+  }
 };
 struct SumSquares : Sum {
   template <class V>
-  LAMINA_INLINE V take(V x) { return x * x; }
+  LAMINA_INLINE V take(V x) {
+    return x * x;
+  }
 };
 struct Prod : Sum {
   template <class T>
-  LAMINA_INLINE T start() { return T(1); }
+  LAMINA_INLINE T start() {
+    return T(1);
+  }
   template <class V>
-  LAMINA_INLINE V f(V a, V b) { return a * b; }
+  LAMINA_INLINE V f(V a, V b) {
+    return a * b;
+  }
 };
 // a < b is false for a NaN a, which so stays.
 struct Max : Sum {
   template <class T>
-  LAMINA_INLINE T start() { return Limits<T>::lowest; }
+  LAMINA_INLINE T start() {
+    return Limits<T>::lowest;
+  }
   template <class V>
   LAMINA_INLINE V f(V a, V b) {
     const V larger = a < b ? b : a;
@@ -48,7 +66,9 @@ struct Max : Sum {
 };
 struct Min : Sum {
   template <class T>
-  LAMINA_INLINE T start() { return Limits<T>::highest; }
+  LAMINA_INLINE T start() {
+    return Limits<T>::highest;
+  }
   template <class V>
   LAMINA_INLINE V f(V a, V b) {
     const V smaller = b < a ? b : a;
@@ -58,13 +78,19 @@ struct Min : Sum {
 // Of bytes that are zero or one.
 struct Any : Sum {
   template <class V>
-  LAMINA_INLINE V f(V a, V b) { return a | b; }
+  LAMINA_INLINE V f(V a, V b) {
+    return a | b;
+  }
 };
 struct All : Sum {
   template <class T>
-  LAMINA_INLINE T start() { return T(1); }
+  LAMINA_INLINE T start() {
+    return T(1);
+  }
   template <class V>
-  LAMINA_INLINE V f(V a, V b) { return a & b; }
+  LAMINA_INLINE V f(V a, V b) {
+    return a & b;
+  }
 };
 
 #if defined(__AVX512F__)
@@ -131,7 +157,8 @@ template <class F, class T, int kParts = 1>
 void fold_leaf(void* parts, const void* in, int64_t n) {
   auto* x = static_cast<const T*>(in);
   auto* p = static_cast<T*>(parts);
-  for (; n > kLeaf; n -= kLeaf, x += kLeaf * kParts, p += kParts) fold_one_leaf<F, T, kParts>(p, x, kLeaf);
+  for (; n > kLeaf; n -= kLeaf, x += kLeaf * kParts, p += kParts)
+    fold_one_leaf<F, T, kParts>(p, x, kLeaf);
   fold_one_leaf<F, T, kParts>(p, x, n);
 }
 

@@ -7,26 +7,27 @@ namespace {
 template <class T>
 inline constexpr bool is_bool = std::is_same_v<T, bool>;
 
-#define UNARY(Name, expression)                                     \
-  struct Name {                                                     \
-    template <class T>                                              \
-    [[gnu::always_inline]] static inline T f(T a) {                 \
-      using W [[maybe_unused]] = Wide<T>;                           \
-      expression                                                    \
-    }                                                               \
+#define UNARY(Name, expression)                     \
+  struct Name {                                     \
+    template <class T>                              \
+    [[gnu::always_inline]] static inline T f(T a) { \
+      using W [[maybe_unused]] = Wide<T>;           \
+      expression                                    \
+    }                                               \
   };
-#define BINARY(Name, expression)                                    \
-  struct Name {                                                     \
-    template <class T>                                              \
-    [[gnu::always_inline]] static inline T f(T a, T b) {            \
-      using W [[maybe_unused]] = Wide<T>;                           \
-      expression                                                    \
-    }                                                               \
+#define BINARY(Name, expression)                         \
+  struct Name {                                          \
+    template <class T>                                   \
+    [[gnu::always_inline]] static inline T f(T a, T b) { \
+      using W [[maybe_unused]] = Wide<T>;                \
+      expression                                         \
+    }                                                    \
   };
 
 UNARY(Copy, return a;)
 UNARY(Neg, return static_cast<T>(W(0) - W(a));)
-UNARY(Abs, if constexpr (std::is_signed_v<T>) return a < 0 ? static_cast<T>(W(0) - W(a)) : a; else return a;)
+UNARY(Abs, if constexpr (std::is_signed_v<T>) return a < 0 ? static_cast<T>(W(0) - W(a)) : a;
+      else return a;)
 UNARY(Sign, return static_cast<T>((a > T(0)) - (a < T(0)));)
 UNARY(Square, return static_cast<T>(W(a) * W(a));)
 UNARY(Relu, return a > T(0) ? a : T(0);)
@@ -42,36 +43,41 @@ BINARY(And, return static_cast<T>(a & b);)
 BINARY(Or, return static_cast<T>(a | b);)
 BINARY(Xor, return static_cast<T>(a ^ b);)
 BINARY(Heaviside, return a == T(0) ? b : T(a > T(0));)
-BINARY(Shl, constexpr W kBits = sizeof(T) * 8; return W(b) < kBits ? static_cast<T>(W(a) << (W(b) & (kBits - 1))) : T(0);)
+BINARY(Shl, constexpr W kBits = sizeof(T) * 8;
+       return W(b) < kBits ? static_cast<T>(W(a) << (W(b) & (kBits - 1))) : T(0);)
 BINARY(Shr, constexpr W kBits = sizeof(T) * 8; const bool inside = W(b) < kBits;
        if constexpr (std::is_signed_v<T>) return static_cast<T>(a >> (inside ? W(b) : kBits - 1));
        else return inside ? static_cast<T>(W(a) >> (W(b) & (kBits - 1))) : T(0);)
-BINARY(DivTrunc, if constexpr (std::is_signed_v<T>) if (b == T(-1)) return static_cast<T>(W(0) - W(a));
+BINARY(DivTrunc,
+       if constexpr (std::is_signed_v<T>) if (b == T(-1)) return static_cast<T>(W(0) - W(a));
        return static_cast<T>(a / b);)
-BINARY(DivFloor, if constexpr (std::is_signed_v<T>) {
-         if (b == T(-1)) return static_cast<T>(W(0) - W(a));
-         const T q = static_cast<T>(a / b);
-         const T r = static_cast<T>(a % b);
-         return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(q - 1) : q;
-       } else return static_cast<T>(a / b);)
+BINARY(
+    DivFloor, if constexpr (std::is_signed_v<T>) {
+      if (b == T(-1)) return static_cast<T>(W(0) - W(a));
+      const T q = static_cast<T>(a / b);
+      const T r = static_cast<T>(a % b);
+      return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(q - 1) : q;
+    } else return static_cast<T>(a / b);)
 BINARY(Fmod, if constexpr (std::is_signed_v<T>) if (b == T(-1)) return T(0);
        return static_cast<T>(a % b);)
-BINARY(Remainder, if constexpr (std::is_signed_v<T>) {
-         if (b == T(-1)) return T(0);
-         const T r = static_cast<T>(a % b);
-         return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(r + b) : r;
-       } else return static_cast<T>(a % b);)
-BINARY(Pow, if constexpr (is_bool<T>) return a || !b; else {
-         if constexpr (std::is_signed_v<T>)
-           if (b < 0) return a == T(1) ? T(1) : a == T(-1) ? ((b & 1) ? T(-1) : T(1)) : T(0);
-         W base = W(a);
-         W result = 1;
-         for (W e = W(b); e != 0; e >>= 1) {
-           if (e & 1) result *= base;
-           base *= base;
-         }
-         return static_cast<T>(result);
-       })
+BINARY(
+    Remainder, if constexpr (std::is_signed_v<T>) {
+      if (b == T(-1)) return T(0);
+      const T r = static_cast<T>(a % b);
+      return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(r + b) : r;
+    } else return static_cast<T>(a % b);)
+BINARY(
+    Pow, if constexpr (is_bool<T>) return a || !b; else {
+      if constexpr (std::is_signed_v<T>)
+        if (b < 0) return a == T(1) ? T(1) : a == T(-1) ? ((b & 1) ? T(-1) : T(1)) : T(0);
+      W base = W(a);
+      W result = 1;
+      for (W e = W(b); e != 0; e >>= 1) {
+        if (e & 1) result *= base;
+        base *= base;
+      }
+      return static_cast<T>(result);
+    })
 
 template <class T>
 [[gnu::always_inline]] inline Wide<T> magnitude(T a) {
@@ -93,7 +99,8 @@ template <class T>
   return x;
 }
 BINARY(Gcd, return static_cast<T>(gcd_of(a, b));)
-BINARY(Lcm, const W g = gcd_of(a, b); const T product = static_cast<T>(g == 0 ? W(0) : magnitude(a) / g * magnitude(b));
+BINARY(Lcm, const W g = gcd_of(a, b);
+       const T product = static_cast<T>(g == 0 ? W(0) : magnitude(a) / g * magnitude(b));
        return Abs::f(product);)
 
 struct Where {
@@ -121,7 +128,8 @@ void fill(Level& l) {
   constexpr int s = slot_of<T>;
   const auto unary = [&]<class F>(Op op, F) { l.put(op, s, loop1<F, T>); };
   const auto binary = [&]<class F>(Op op, F) { l.put(op, s, loop2<F, T, T>); };
-  for (Op op : {Op::copy, Op::floor, Op::ceil, Op::trunc, Op::round, Op::real, Op::conj, Op::from_real})
+  for (Op op :
+       {Op::copy, Op::floor, Op::ceil, Op::trunc, Op::round, Op::real, Op::conj, Op::from_real})
     unary(op, Copy{});
   unary(Op::imag, Zero{});
   unary(Op::abs, Abs{});

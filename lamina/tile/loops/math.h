@@ -1,4 +1,5 @@
-// The transcendental operations of one real type; math_float.cpp and math_double.cpp instantiate it.
+// The transcendental operations of one real type; math_float.cpp and math_double.cpp instantiate
+// it.
 #pragma once
 
 #include "lamina/tile/loops/vector_math.h"
@@ -10,8 +11,8 @@
 namespace lamina::tile::LAMINA_TILE_LEVEL {
 namespace {
 
-// Tails go through the same vector function, padded with ones, so that a result depends on its operand alone and not
-// on its place in the array.
+// Tails go through the same vector function, padded with ones, so that a result depends on its
+// operand alone and not on its place in the array.
 template <class F, class T>
 void vector_loop1(void* out, const void* a, const void*, const void*, int64_t n) {
   using V = Vec<T>;
@@ -48,21 +49,21 @@ void vector_loop2(void* out, const void* a, const void* b, const void*, int64_t 
   }
 }
 
-#define LAMINA_X(name)                                            \
-  struct F_##name {                                               \
-    template <class V>                                            \
-    [[gnu::always_inline]] static inline V f(V x) {               \
-      return v_##name(x);                                         \
-    }                                                             \
+#define LAMINA_X(name)                              \
+  struct F_##name {                                 \
+    template <class V>                              \
+    [[gnu::always_inline]] static inline V f(V x) { \
+      return v_##name(x);                           \
+    }                                               \
   };
 LAMINA_TILE_MATH1(LAMINA_X)
 #undef LAMINA_X
-#define LAMINA_X(name)                                            \
-  struct F_##name {                                               \
-    template <class V>                                            \
-    [[gnu::always_inline]] static inline V f(V x, V y) {          \
-      return v_##name(x, y);                                      \
-    }                                                             \
+#define LAMINA_X(name)                                   \
+  struct F_##name {                                      \
+    template <class V>                                   \
+    [[gnu::always_inline]] static inline V f(V x, V y) { \
+      return v_##name(x, y);                             \
+    }                                                    \
   };
 LAMINA_TILE_MATH2(LAMINA_X)
 #undef LAMINA_X
@@ -70,21 +71,21 @@ LAMINA_TILE_MATH2(LAMINA_X)
 template <class V>
 using LaneOf = std::remove_cvref_t<decltype(V{}[0])>;
 
-#define VECTOR1(Name, expression)                                 \
-  struct Name {                                                   \
-    template <class V>                                            \
-    [[gnu::always_inline]] static inline V f(V x) {               \
-      using T = LaneOf<V>;                                        \
-      expression                                                  \
-    }                                                             \
+#define VECTOR1(Name, expression)                   \
+  struct Name {                                     \
+    template <class V>                              \
+    [[gnu::always_inline]] static inline V f(V x) { \
+      using T = LaneOf<V>;                          \
+      expression                                    \
+    }                                               \
   };
-#define VECTOR2(Name, expression)                                 \
-  struct Name {                                                   \
-    template <class V>                                            \
-    [[gnu::always_inline]] static inline V f(V x, V y) {          \
-      using T = LaneOf<V>;                                        \
-      expression                                                  \
-    }                                                             \
+#define VECTOR2(Name, expression)                        \
+  struct Name {                                          \
+    template <class V>                                   \
+    [[gnu::always_inline]] static inline V f(V x, V y) { \
+      using T = LaneOf<V>;                               \
+      expression                                         \
+    }                                                    \
   };
 
 VECTOR1(Sigmoid, return T(1) / (T(1) + v_exp(-x));)
@@ -99,8 +100,8 @@ VECTOR1(Log1pExp, return (x > T(0) ? x : V{}) + v_log1p(v_exp(-v_abs(x)));)
   return (VecF)_mm256_fmadd_ps((__m256)a, (__m256)b, _mm256_set1_ps(c));
 #endif
 }
-// erf of floats for gelu, as x * P(x^2) / Q(x^2), fitted to 2e-9 on |x| < 3.93, beyond which it rounds to one. Within
-// 5 ulp, which the sum with one hides.
+// erf of floats for gelu, as x * P(x^2) / Q(x^2), fitted to 2e-9 on |x| < 3.93, beyond which it
+// rounds to one. Within 5 ulp, which the sum with one hides.
 [[gnu::always_inline]] inline VecF gelu_erf(VecF x) {
   const VecF end = splat<VecF>(3.93f);
   const VecF bounded = x < -end ? -end : x > end ? end : x;
@@ -131,12 +132,10 @@ VECTOR1(Log1pExp, return (x > T(0) ? x : V{}) + v_log1p(v_exp(-v_abs(x)));)
 VECTOR1(Gelu, return x * T(0.5) * (T(1) + gelu_erf(x * T(0.70710678118654752440)));)
 VECTOR1(GeluTanh, const V inner = T(0.79788456080286535588) * (x + T(0.044715) * (x * x * x));
         return T(0.5) * x * (T(1) + v_tanh(inner));)
-VECTOR2(LogAddExp, const V m = x > y ? x : y;
-        const V d = v_abs(x - y);
+VECTOR2(LogAddExp, const V m = x > y ? x : y; const V d = v_abs(x - y);
         const V sum = m + v_log1p(v_exp(-d));
         return x == y && v_abs(x) == T(__builtin_inf()) ? x : sum;)
-VECTOR2(LogAddExp2, const V m = x > y ? x : y;
-        const V d = v_abs(x - y);
+VECTOR2(LogAddExp2, const V m = x > y ? x : y; const V d = v_abs(x - y);
         const V sum = m + v_log1p(v_exp2(-d)) * T(1.4426950408889634074);
         return x == y && v_abs(x) == T(__builtin_inf()) ? x : sum;)
 VECTOR2(XLogY, const V product = x * v_log(y); return y != y ? y : x == T(0) ? V{} : product;)

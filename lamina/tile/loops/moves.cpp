@@ -42,7 +42,8 @@ struct Square {
 template <>
 struct Square<uint32_t> {
   static constexpr int kSide = 8;
-  [[gnu::always_inline]] static void move(char* out, int64_t out_row, const char* in, int64_t in_row) {
+  [[gnu::always_inline]] static void move(char* out, int64_t out_row, const char* in,
+                                          int64_t in_row) {
     Float8 x[8], y[8];
     for (int i = 0; i < 8; ++i) x[i] = get<Float8>(in + i * in_row);
     for (int i = 0; i < 8; i += 2) {
@@ -52,18 +53,21 @@ struct Square<uint32_t> {
     for (int i = 0; i < 8; i += 4)
       for (int j = 0; j < 2; ++j) {
         x[i + 2 * j] = __builtin_shufflevector(y[i + j], y[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-        x[i + 2 * j + 1] = __builtin_shufflevector(y[i + j], y[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        x[i + 2 * j + 1] =
+            __builtin_shufflevector(y[i + j], y[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
       }
     for (int i = 0; i < 4; ++i) {
       set(out + i * out_row, __builtin_shufflevector(x[i], x[i + 4], 0, 1, 2, 3, 8, 9, 10, 11));
-      set(out + (i + 4) * out_row, __builtin_shufflevector(x[i], x[i + 4], 4, 5, 6, 7, 12, 13, 14, 15));
+      set(out + (i + 4) * out_row,
+          __builtin_shufflevector(x[i], x[i + 4], 4, 5, 6, 7, 12, 13, 14, 15));
     }
   }
 };
 template <>
 struct Square<uint64_t> {
   static constexpr int kSide = 4;
-  [[gnu::always_inline]] static void move(char* out, int64_t out_row, const char* in, int64_t in_row) {
+  [[gnu::always_inline]] static void move(char* out, int64_t out_row, const char* in,
+                                          int64_t in_row) {
     Double4 x[4], y[4];
     for (int i = 0; i < 4; ++i) x[i] = get<Double4>(in + i * in_row);
     for (int i = 0; i < 4; i += 2) {
@@ -80,7 +84,8 @@ struct Square<uint64_t> {
 template <>
 struct Square<uint32_t> {
   static constexpr int kSide = 4;
-  [[gnu::always_inline]] static void move(char* out, int64_t out_row, const char* in, int64_t in_row) {
+  [[gnu::always_inline]] static void move(char* out, int64_t out_row, const char* in,
+                                          int64_t in_row) {
     Float4 x[4], y[4];
     for (int i = 0; i < 4; ++i) x[i] = get<Float4>(in + i * in_row);
     for (int i = 0; i < 2; ++i) {
@@ -96,7 +101,8 @@ struct Square<uint32_t> {
 template <>
 struct Square<uint64_t> {
   static constexpr int kSide = 2;
-  [[gnu::always_inline]] static void move(char* out, int64_t out_row, const char* in, int64_t in_row) {
+  [[gnu::always_inline]] static void move(char* out, int64_t out_row, const char* in,
+                                          int64_t in_row) {
     const Double2 x = get<Double2>(in);
     const Double2 y = get<Double2>(in + in_row);
     set(out, __builtin_shufflevector(x, y, 0, 2));
@@ -107,7 +113,8 @@ struct Square<uint64_t> {
 
 // out[r][c] = in[c][r], columns of `out` and rows of `in` adjacent.
 template <class T>
-void transpose(char* out, int64_t out_row, const char* in, int64_t in_col, int64_t rows, int64_t cols) {
+void transpose(char* out, int64_t out_row, const char* in, int64_t in_col, int64_t rows,
+               int64_t cols) {
   constexpr int64_t S = sizeof(T);
   constexpr int64_t kSide = Square<T>::kSide;
   const int64_t full_rows = rows - rows % kSide;
@@ -121,8 +128,8 @@ void transpose(char* out, int64_t out_row, const char* in, int64_t in_col, int64
 }
 
 template <class T>
-void move(void* out_v, int64_t out_row, int64_t out_col, const void* in_v, int64_t in_row, int64_t in_col,
-          int64_t rows, int64_t cols) {
+void move(void* out_v, int64_t out_row, int64_t out_col, const void* in_v, int64_t in_row,
+          int64_t in_col, int64_t rows, int64_t cols) {
   constexpr int64_t S = sizeof(T);
   auto* out = static_cast<char*>(out_v);
   auto* in = static_cast<const char*>(in_v);
@@ -152,12 +159,14 @@ void move(void* out_v, int64_t out_row, int64_t out_col, const void* in_v, int64
 #if defined(__AVX2__)
 constexpr int64_t kStreamBytes = 32;
 [[gnu::always_inline]] inline void stream_one(char* out, const char* in) {
-  _mm256_stream_si256(reinterpret_cast<__m256i*>(out), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(out),
+                      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
 }
 #elif defined(__SSE2__)
 constexpr int64_t kStreamBytes = 16;
 [[gnu::always_inline]] inline void stream_one(char* out, const char* in) {
-  _mm_stream_si128(reinterpret_cast<__m128i*>(out), _mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
+  _mm_stream_si128(reinterpret_cast<__m128i*>(out),
+                   _mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
 }
 #endif
 
@@ -166,7 +175,8 @@ void stream(void* out_v, const void* in_v, int64_t bytes) {
   if (bytes == 0) return _mm_sfence();
   auto* out = static_cast<char*>(out_v);
   auto* in = static_cast<const char*>(in_v);
-  // Whole lines only: a line written in two halves by different calls would be slower than through the cache.
+  // Whole lines only: a line written in two halves by different calls would be slower than through
+  // the cache.
   const auto misaligned = static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) & 63);
   int64_t head = misaligned ? 64 - misaligned : 0;
   if (head > bytes) head = bytes;

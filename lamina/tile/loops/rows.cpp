@@ -18,8 +18,8 @@ template <class T>
   return lane[0];
 }
 
-// Sum over f(i, vector of lanes) in leaves of kLeaf elements; the leaves are added in double. `f` gets the position and
-// the number of valid lanes, and returns zeros in the others.
+// Sum over f(i, vector of lanes) in leaves of kLeaf elements; the leaves are added in double. `f`
+// gets the position and the number of valid lanes, and returns zeros in the others.
 template <class T, class F>
 [[gnu::always_inline]] inline T sum_leaves(int64_t n, F&& f) {
   using V = Vec<T>;

@@ -1,6 +1,6 @@
-// Vectors of the level's width, and the elementary functions on them: glibc's vector library by its ABI names where
-// there is one (every function measured: at most 4 ulp, special values right, lanes independent), libm lane by lane
-// elsewhere.
+// Vectors of the level's width, and the elementary functions on them: glibc's vector library by its
+// ABI names where there is one (every function measured: at most 4 ulp, special values right, lanes
+// independent), libm lane by lane elsewhere.
 #pragma once
 
 #include <cmath>
@@ -58,24 +58,25 @@ template <class V, class T>
 }  // namespace
 }  // namespace lamina::tile::LAMINA_TILE_LEVEL
 
-#define LAMINA_TILE_MATH1(X) \
-  X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) \
-  X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(erf) X(erfc)
+#define LAMINA_TILE_MATH1(X)                                                                     \
+  X(exp)                                                                                         \
+  X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) \
+      X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(erf) X(erfc)
 #define LAMINA_TILE_MATH2(X) X(pow) X(atan2) X(hypot)
 
 #ifdef LAMINA_TILE_LIBMVEC
 extern "C" {
-#define LAMINA_X(name)                                                                    \
-  lamina::tile::LAMINA_TILE_LEVEL::VecF LAMINA_TILE_MVEC_F(v, name)(                      \
-      lamina::tile::LAMINA_TILE_LEVEL::VecF) noexcept;                                    \
-  lamina::tile::LAMINA_TILE_LEVEL::VecD LAMINA_TILE_MVEC_D(v, name)(                      \
-      lamina::tile::LAMINA_TILE_LEVEL::VecD) noexcept;
+#define LAMINA_X(name)                                          \
+  lamina::tile::LAMINA_TILE_LEVEL::VecF LAMINA_TILE_MVEC_F(     \
+      v, name)(lamina::tile::LAMINA_TILE_LEVEL::VecF) noexcept; \
+  lamina::tile::LAMINA_TILE_LEVEL::VecD LAMINA_TILE_MVEC_D(     \
+      v, name)(lamina::tile::LAMINA_TILE_LEVEL::VecD) noexcept;
 LAMINA_TILE_MATH1(LAMINA_X)
 #undef LAMINA_X
-#define LAMINA_X(name)                                                                    \
-  lamina::tile::LAMINA_TILE_LEVEL::VecF LAMINA_TILE_MVEC_F(vv, name)(                     \
+#define LAMINA_X(name)                                                                        \
+  lamina::tile::LAMINA_TILE_LEVEL::VecF LAMINA_TILE_MVEC_F(vv, name)(                         \
       lamina::tile::LAMINA_TILE_LEVEL::VecF, lamina::tile::LAMINA_TILE_LEVEL::VecF) noexcept; \
-  lamina::tile::LAMINA_TILE_LEVEL::VecD LAMINA_TILE_MVEC_D(vv, name)(                     \
+  lamina::tile::LAMINA_TILE_LEVEL::VecD LAMINA_TILE_MVEC_D(vv, name)(                         \
       lamina::tile::LAMINA_TILE_LEVEL::VecD, lamina::tile::LAMINA_TILE_LEVEL::VecD) noexcept;
 LAMINA_TILE_MATH2(LAMINA_X)
 #undef LAMINA_X
@@ -86,36 +87,40 @@ namespace lamina::tile::LAMINA_TILE_LEVEL {
 namespace {
 
 #ifdef LAMINA_TILE_LIBMVEC
-#define LAMINA_X(name)                                                                             \
-  [[gnu::always_inline]] inline VecF v_##name(VecF x) { return LAMINA_TILE_MVEC_F(v, name)(x); }   \
+#define LAMINA_X(name)                                                                           \
+  [[gnu::always_inline]] inline VecF v_##name(VecF x) { return LAMINA_TILE_MVEC_F(v, name)(x); } \
   [[gnu::always_inline]] inline VecD v_##name(VecD x) { return LAMINA_TILE_MVEC_D(v, name)(x); }
 LAMINA_TILE_MATH1(LAMINA_X)
 #undef LAMINA_X
-#define LAMINA_X(name)                                                                             \
-  [[gnu::always_inline]] inline VecF v_##name(VecF x, VecF y) { return LAMINA_TILE_MVEC_F(vv, name)(x, y); } \
-  [[gnu::always_inline]] inline VecD v_##name(VecD x, VecD y) { return LAMINA_TILE_MVEC_D(vv, name)(x, y); }
+#define LAMINA_X(name)                                          \
+  [[gnu::always_inline]] inline VecF v_##name(VecF x, VecF y) { \
+    return LAMINA_TILE_MVEC_F(vv, name)(x, y);                  \
+  }                                                             \
+  [[gnu::always_inline]] inline VecD v_##name(VecD x, VecD y) { \
+    return LAMINA_TILE_MVEC_D(vv, name)(x, y);                  \
+  }
 LAMINA_TILE_MATH2(LAMINA_X)
 #undef LAMINA_X
 #else
-#define LAMINA_X(name)                                                                    \
-  inline VecF v_##name(VecF x) {                                                          \
-    for (int i = 0; i < kLanes<float>; ++i) x[i] = ::name##f(x[i]);                       \
-    return x;                                                                             \
-  }                                                                                       \
-  inline VecD v_##name(VecD x) {                                                          \
-    for (int i = 0; i < kLanes<double>; ++i) x[i] = ::name(x[i]);                         \
-    return x;                                                                             \
+#define LAMINA_X(name)                                              \
+  inline VecF v_##name(VecF x) {                                    \
+    for (int i = 0; i < kLanes<float>; ++i) x[i] = ::name##f(x[i]); \
+    return x;                                                       \
+  }                                                                 \
+  inline VecD v_##name(VecD x) {                                    \
+    for (int i = 0; i < kLanes<double>; ++i) x[i] = ::name(x[i]);   \
+    return x;                                                       \
   }
 LAMINA_TILE_MATH1(LAMINA_X)
 #undef LAMINA_X
-#define LAMINA_X(name)                                                                    \
-  inline VecF v_##name(VecF x, VecF y) {                                                  \
-    for (int i = 0; i < kLanes<float>; ++i) x[i] = ::name##f(x[i], y[i]);                 \
-    return x;                                                                             \
-  }                                                                                       \
-  inline VecD v_##name(VecD x, VecD y) {                                                  \
-    for (int i = 0; i < kLanes<double>; ++i) x[i] = ::name(x[i], y[i]);                   \
-    return x;                                                                             \
+#define LAMINA_X(name)                                                    \
+  inline VecF v_##name(VecF x, VecF y) {                                  \
+    for (int i = 0; i < kLanes<float>; ++i) x[i] = ::name##f(x[i], y[i]); \
+    return x;                                                             \
+  }                                                                       \
+  inline VecD v_##name(VecD x, VecD y) {                                  \
+    for (int i = 0; i < kLanes<double>; ++i) x[i] = ::name(x[i], y[i]);   \
+    return x;                                                             \
   }
 LAMINA_TILE_MATH2(LAMINA_X)
 #undef LAMINA_X
@@ -124,7 +129,8 @@ LAMINA_TILE_MATH2(LAMINA_X)
 template <class V>
 [[gnu::always_inline]] inline V v_abs(V x) {
   using I = std::conditional_t<std::is_same_v<V, VecF>, VecI32, VecI64>;
-  constexpr auto kMask = std::is_same_v<V, VecF> ? int64_t{0x7fffffff} : int64_t{0x7fffffffffffffff};
+  constexpr auto kMask =
+      std::is_same_v<V, VecF> ? int64_t{0x7fffffff} : int64_t{0x7fffffffffffffff};
   using Lane = std::conditional_t<std::is_same_v<V, VecF>, int32_t, int64_t>;
   return (V)((I)x & static_cast<Lane>(kMask));
 }
