@@ -7,9 +7,23 @@ namespace lamina::border {
 
 namespace {
 
+bool holds_sizes(PyObject* size, IntList sizes) {
+  if (PyTuple_GET_SIZE(size) != static_cast<Py_ssize_t>(sizes.size())) return false;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (PyLong_AsLongLong(PyTuple_GET_ITEM(size, static_cast<Py_ssize_t>(i))) != sizes[i])
+      return false;
+  return true;
+}
+
 PyObject* get_shape(PyObject* self, void*) {
   LAMINA_BORDER_BEGIN
-  return wrap_size(unwrap(self).sizes());
+  auto* o = reinterpret_cast<TensorObject*>(self);
+  const IntList sizes = o->value.sizes();
+  if (!o->shape || !holds_sizes(o->shape, sizes)) {
+    PyObject* fresh = wrap_size(sizes);
+    Py_XSETREF(o->shape, fresh);
+  }
+  return Py_NewRef(o->shape);
   LAMINA_BORDER_END
 }
 PyObject* get_dtype(PyObject* self, void*) { return wrap(unwrap(self).dtype()); }

@@ -44,6 +44,7 @@ PyObject* new_object(PyTypeObject* type, Tensor&& value) {
     new (&o->value) Tensor(std::move(value));
     o->dict = nullptr;
     o->weakrefs = nullptr;
+    o->shape = nullptr;
     PyObject_GC_Track(o);
   } else {
     // Tracked by the allocation. A plain subclass dies the way its base does.
@@ -81,6 +82,7 @@ void dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
   if (o->weakrefs) PyObject_ClearWeakRefs(self);
   Py_CLEAR(o->dict);
+  Py_CLEAR(o->shape);
   o->value.~Tensor();
   if (type == tensor_type && num_free_objects < kFreeObjects) {
     free_objects[num_free_objects++] = o;

@@ -16,6 +16,7 @@ struct TensorObject {
   PyObject_HEAD Tensor value;
   PyObject* dict;
   PyObject* weakrefs;
+  PyObject* shape;  // the Size last asked for, or null; made anew where the sizes have changed
 };
 
 extern PyTypeObject* tensor_type;  // lamina.Tensor
