@@ -6,8 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from opgen.emit import autograd, docs, kernels, operators, python
 from opgen.errors import ParagraphError
 from opgen.generate import outputs, read
+from opgen.model import cpp_name
 
 ROOT = Path(__file__).parent.parent
 
@@ -22,20 +24,37 @@ def write_changed(path: Path, text: str) -> bool:
 
 
 def show(name: str, ops_folder: Path) -> str:
-    """Everything that is generated for one operator."""
-    ops = [
-        op for op in read(ops_folder) if op.name.strip("_") == name.strip("_") or name in op.aliases
-    ]
+    """Everything that is generated for one operator, each output as if the list held nothing else."""
+    every = read(ops_folder)
+    base = name.rstrip("_") or name
+    ops = [op for op in every if base in {op.name.rstrip("_") or op.name, *op.aliases}]
     if not ops:
         return ""
+    bindings = python.bindings(ops)
+    sections = {
+        f"lamina/ops/{cpp_name(n)}.h": operators.op_header(n, group)
+        for n, group in operators.by_name(ops).items()
+    }
+    sections["lamina/generated/ops_*.cpp"] = operators.op_source(ops)
+    sections["lamina/generated/kernels_*.cpp"] = kernels.emit(ops)
+    if any("expr" in op.raw for op in ops):
+        sections["lamina/generated/expressions.cpp"] = kernels.expressions(ops)
+    if any(operators.needs_autograd_kernel(op, f) for op in ops for f in op.functions):
+        sections["lamina/generated/autograd_*.cpp"] = autograd.emit(ops)
+    if bindings:
+        sections["lamina/generated/python_*.cpp"] = python.emit(bindings)
+    for module in sorted({b.module for b in bindings}):
+        stem = f"_ops_{module.replace('.', '_')}" if module not in ("", "method") else "_ops"
+        part = ", class Tensor" if module == "method" else ""
+        sections[f"python/lamina/{stem}.pyi{part}"] = docs.stub(bindings, module)
+    for path, page in docs.pages(ops).items():
+        if "\n## " in page:
+            sections[path] = page[page.index("\n## ") + 1 :]
     text = "".join(f"# {op.where}: {op.schema}\n" for op in ops)
-    for path, (_, content) in outputs(ops).items():
-        if "_" in path and path.rsplit("_", 1)[-1][:1].isdigit() and not path.endswith("_0.cpp"):
-            body = content.split("\n\n")
-            if len(body) <= 3:
-                continue
-        text += f"\n==== {path} {'=' * max(4, 90 - len(path))}\n{content}"
-    return text
+    for path, content in sections.items():
+        content = content.removeprefix(operators.HEADER).strip("\n")
+        text += f"\n==== {path} {'=' * max(4, 90 - len(path))}\n{content}\n"
+    return text.rstrip("\n")
 
 
 def main(argv: list[str] | None = None) -> int:

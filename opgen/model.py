@@ -178,6 +178,8 @@ def _check_gradients(
             raise ParagraphError(where, f"'grad' names {name!r}, which is no parameter of {schema}")
         if name in tensors:
             formulas[name] = str(text)
+    if not formulas:
+        return Gradients(absent="this overload has no tensor operand with a gradient")
     linear = raw.get("linear", ())
     linear = tuple([linear] if isinstance(linear, str) else linear)
     for name in linear:
