@@ -132,6 +132,8 @@ PyObject* is_same_size(PyObject* self, PyObject* other) {
 
 PyObject* format(PyObject* self, PyObject* spec) {
   LAMINA_BORDER_BEGIN
+  if (!PyUnicode_Check(spec))
+    raise_type(std::string("__format__() argument must be str, not ") + Py_TYPE(spec)->tp_name);
   if (unwrap(self).dim() == 0 && !unwrap(self).is_meta() && Py_TYPE(self) == tensor_type) {
     Ref number = owned(wrap(item_of(unwrap(self))));
     return PyObject_Format(number.get(), spec);
