@@ -191,6 +191,9 @@ Roots make_roots(TensorList roots, TensorList root_grads, bool create_graph) {
                    "required to have the same dtype. Mismatch in dtype: grad_output[",
                    i, "] has a dtype of ", g.dtype(), " and output[", i, "] has a dtype of ",
                    root.dtype(), ".");
+      LAMINA_CHECK(g.device().type == root.device().type, "backward: grad_output[", i, "] is on ",
+                   g.device(), " and output[", i, "] is on ", root.device(),
+                   "; expected one device");
       if (!create_graph && g.requires_grad()) g = detach(g);
     }
     out.edges.push_back(std::move(edge));

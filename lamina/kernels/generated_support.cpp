@@ -27,6 +27,22 @@ void Target::finish() const {
   out_.impl()->bump_version();
 }
 
+namespace {
+void check_readable(const Tensor& t, const char* op) {
+  LAMINA_CHECK(!t.defined() || !t.is_meta(), op,
+               ": Expected all tensors to be on the same device, but found at least two devices, "
+               "meta and cpu; got ",
+               t);
+}
+}  // namespace
+
+void check_readable(std::initializer_list<const Tensor*> tensors, const char* op) {
+  for (const Tensor* t : tensors) check_readable(*t, op);
+}
+void check_readable(TensorList tensors, const char* op) {
+  for (const Tensor& t : tensors) check_readable(t, op);
+}
+
 void write_result(const Tensor& out, const Tensor& result, const char* op) {
   check_no_internal_overlap(out, op);
   prepare_out(out, result.sizes(), result.dtype(), result.device(), op);

@@ -29,6 +29,10 @@ class Target {
   Tensor work_;
 };
 
+// Before a kernel that reads bytes: raises Runtime for operands on the meta device, which have none.
+void check_readable(std::initializer_list<const Tensor*> tensors, const char* op);
+void check_readable(TensorList tensors, const char* op);
+
 // Resizes `out` to the result's sizes and copies it over, converting.
 void write_result(const Tensor& out, const Tensor& result, const char* op);
 // Writes a composite's result into `self` by copy_, recorded; sizes and type must fit.

@@ -292,9 +292,11 @@ def _custom(op: Operator) -> str:
         text += _head(f) + checks(op, f)
         args = cpp.args_of(op.schema)
         comma = ", " if args else ""
+        readable = _readable(op)
         if shape == "inplace":
             text += _write_in_place(op, f, kernel)
         elif shape == "dynamic":
+            text += readable
             if f.form == "functional":
                 text += f"  return kernels::{kernel}({args});\n"
             elif f.form == "out":
@@ -309,7 +311,8 @@ def _custom(op: Operator) -> str:
                 names = [f"result{i}" for i in range(n)]
                 for i, name in enumerate(names):
                     text += f"  Tensor {name} = make_result(metas[{i}]);\n"
-                text += f"  if (!result0.is_meta()) kernels::{kernel}({', '.join(names)}{comma}{args});\n"
+                call = f"kernels::{kernel}({', '.join(names)}{comma}{args});\n"
+                text += _unless_meta("result0", readable, call)
                 text += f"  return {names[0] if n == 1 else '{' + ', '.join(names) + '}'};\n"
             else:
                 outs = (
@@ -324,7 +327,8 @@ def _custom(op: Operator) -> str:
                         f'{"true" if f.form == "inplace" else "false"}, "{op.name}");\n'
                     )
                 targets = ", ".join(f"target{i}.tensor()" for i in range(len(outs)))
-                text += f"  if (!{outs[0]}.is_meta()) kernels::{kernel}({targets}{comma}{args});\n"
+                call = f"kernels::{kernel}({targets}{comma}{args});\n"
+                text += _unless_meta(outs[0], readable, call)
                 for i, _ in enumerate(outs):
                     text += f"  target{i}.finish();\n"
                 text += f"  return {outs[0] if len(outs) == 1 else '{' + ', '.join(outs) + '}'};\n"
@@ -332,21 +336,48 @@ def _custom(op: Operator) -> str:
     return text + "\n"
 
 
+def _readable(op: Operator) -> str:
+    """Operands of one call may lie on several devices; a kernel reads only what has bytes."""
+    single = [p.name for p in op.schema.params if p.type.is_tensor]
+    lists = [p.name for p in op.schema.params if p.type.is_tensor_list]
+    text = ""
+    if len(single) + len(lists) > 1 and single:
+        text += f'  check_readable({{{", ".join("&" + n for n in single)}}}, "{op.name}");\n'
+    for name in lists:
+        text += f'  check_readable({name}, "{op.name}");\n'
+    return text
+
+
+def _unless_meta(result: str, readable: str, call: str) -> str:
+    if not readable:
+        return f"  if (!{result}.is_meta()) {call}"
+    readable = readable.replace("  check", "    check")
+    return f"  if (!{result}.is_meta()) {{\n{readable}    {call}  }}\n"
+
+
 def _write_in_place(op: Operator, f: Function, kernel: str) -> str:
     """The kernel writes into its first argument; the functional form works on a copy."""
     rest = ", ".join(p.name for p in op.schema.params[1:])
     comma = ", " if rest else ""
     first = op.schema.params[0].name
+    readable = _readable(op)
+    on_result = f"kernels::{kernel}(result{comma}{rest});\n"
+    on_first = f"kernels::{kernel}({first}{comma}{rest});\n"
+    if readable and kernel != "copy":  # copy has an error of its own; kernels of one tensor know meta
+        on_result = _unless_meta("result", readable, on_result)
+        on_first = _unless_meta(first, readable, on_first)
+    else:
+        on_result, on_first = f"  {on_result}", f"  {on_first}"
     if f.form == "functional":
-        return f"  Tensor result = copy_of({first});\n  kernels::{kernel}(result{comma}{rest});\n  return result;\n"
+        return f"  Tensor result = copy_of({first});\n{on_result}  return result;\n"
     if f.form == "out":
         return (
-            f"  Tensor result = copy_of({first});\n  kernels::{kernel}(result{comma}{rest});\n"
+            f"  Tensor result = copy_of({first});\n{on_result}"
             f'  write_result(out, result, "{op.name}");\n  return out;\n'
         )
     return (
         f'  check_no_internal_overlap({first}, "{f.schema.name}");\n'
-        f"  kernels::{kernel}({first}{comma}{rest});\n  {first}.impl()->bump_version();\n  return {first};\n"
+        f"{on_first}  {first}.impl()->bump_version();\n  return {first};\n"
     )
 
 
