@@ -3,6 +3,8 @@
 #include "lamina/core/error.h"
 #include "lamina/kernels/generated_support.h"
 #include "lamina/ops/add.h"
+#include "lamina/ops/resolve_conj.h"
+#include "lamina/ops/resolve_neg.h"
 
 namespace lamina::autograd {
 
@@ -28,6 +30,9 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
   LAMINA_CHECK(incoming.sizes() == variable_.sizes(),
                "AccumulateGrad: the gradient has the wrong size; got ", incoming, "; expected ",
                variable_);
+  // Below the dispatcher nobody reads the marks of a lazily conjugated or negated gradient.
+  if (!(incoming.keys() & KeySet::of(DispatchKey::Conjugate, DispatchKey::Negative)).empty())
+    incoming = ops::resolve_neg(ops::resolve_conj(incoming));
   if (!m.grad.defined()) {
     if (grad_enabled()) {
       m.grad = incoming;
