@@ -264,6 +264,64 @@ def test_wrong_types_where_tensors_and_numbers_stand():
             call()
 
 
+def test_operands_without_bytes_beside_others():
+    """Nothing reads a meta tensor: the call raises, or has a meta result."""
+    c, i = lamina.ones(2, 3), lamina.zeros(2, 3, dtype=lamina.int64)
+    b, c0 = lamina.ones(2, 3, dtype=lamina.bool), lamina.ones(())
+    m, mi, mb, m0 = (t.to("meta") for t in (c, i, b, c0))
+    losses = lamina.nn.functional
+    for call in (
+        lambda: lamina.stack([c, m]),
+        lambda: lamina.cat([m, c]),
+        lambda: lamina.cat([c, c], out=m),
+        lambda: lamina.fill(c, m0),
+        lambda: m.fill_(c0),
+        lambda: c.copy_(m),
+        lambda: c.gather(0, mi),
+        lambda: m.gather(0, i),
+        lambda: c.scatter(0, mi, 1.0),
+        lambda: c.scatter(0, i, m),
+        lambda: m.scatter_add(0, i, c),
+        lambda: c.index_select(0, mi[0]),
+        lambda: c.index_add(0, i[0, :2], m),
+        lambda: c.index_fill(0, i[0], m0),
+        lambda: c.index_copy(0, i[0, :2], m),
+        lambda: c.masked_fill(mb, 1),
+        lambda: c.masked_fill(b, m0),
+        lambda: m.masked_fill(b, 1),
+        lambda: c.masked_select(mb),
+        lambda: c.masked_scatter(b, m),
+        lambda: c[mi[0]],
+        lambda: c.__setitem__(mi[0], 1),
+        lambda: c.__setitem__(i[0], m0),
+        lambda: c.__setitem__(mb, c0),
+        lambda: m.__setitem__(b, c0),
+        lambda: lamina.where(mb, c, c),
+        lambda: c @ m.t(),
+        lambda: c[0] @ m[0],
+        lambda: lamina.addmm(m0, c, c.t()),
+        lambda: lamina.mm(c, c.t(), out=m),
+        lambda: lamina.sort(c, out=(c, mi)),
+        lambda: lamina.cumsum(c, 0, out=m),
+        lambda: losses.nll_loss(c, mi[:, 0]),
+        lambda: losses.nll_loss(c, i[:, 0], weight=m[0]),
+        lambda: losses.cross_entropy(c, m),
+        lambda: lamina.equal(c, m),
+        lambda: c + m,
+        lambda: c.mul_(m0),
+        lambda: m0.item(),
+        lambda: m.tolist(),
+        lambda: m.numpy(),
+        lambda: lamina.tensor([c0, m0]),
+        lambda: c.clone().requires_grad_().sum().backward(m0),
+    ):
+        try:
+            result = call()
+        except (RuntimeError, TypeError, NotImplementedError):
+            continue
+        assert result is None or result.is_meta
+
+
 def test_integer_division_by_zero_and_overflow():
     lowest = lamina.tensor([-(2**63)])
     assert (lowest * -1).tolist() == [-(2**63)]
