@@ -359,6 +359,10 @@ void with_arrays(const AdvancedIndex& a, F&& f) {
 }  // namespace
 
 Tensor index(const Tensor& self, TensorList indices) {
+  // One mask over the whole tensor needs no coordinates.
+  if (indices.size() == 1 && indices[0].defined() && indices[0].dtype() == ScalarType::Bool &&
+      self.dim() > 0 && indices[0].sizes() == self.sizes())
+    return kernels::masked_select(self, indices[0]);
   const AdvancedIndex a = resolve(self, indices);
   Tensor out = empty_contiguous(a.result_sizes, self.dtype(), self.device());
   if (out.numel() == 0) return out;

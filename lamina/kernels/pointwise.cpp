@@ -117,33 +117,6 @@ const tile::Program* choose_program(const Pointwise& op, const Scalar* scalars) 
   return op.unit_program && scalars[op.unit_scalar].equals(1) ? op.unit_program : op.program;
 }
 
-void run_program(const Pointwise& op, ScalarType compute, const Tensor& out,
-                 const Tensor* const* inputs, const Scalar* scalars) {
-  if (out.is_meta() || out.numel() == 0) return;
-  Sizes strides[kMaxInputs];
-  tile::Operand ins[kMaxInputs];
-  for (int i = 0; i < op.num_inputs; ++i) {
-    const Tensor& t = *inputs[i];
-    LAMINA_CHECK(!t.is_meta(), op.name,
-                 ": an operand has no data; got a tensor on the meta device beside one on ",
-                 out.device());
-    if (t.sizes() == out.sizes()) {
-      ins[i] = {t.data(), t.dtype(), t.strides().data()};
-    } else {
-      strides[i] = broadcast_strides(t.sizes(), t.strides(), out.sizes());
-      ins[i] = {t.data(), t.dtype(), strides[i].data()};
-    }
-  }
-  const tile::Operand target{out.data(), out.dtype(), out.strides().data()};
-  tile::run({.program = choose_program(op, scalars),
-             .compute = compute,
-             .ndim = static_cast<int>(out.dim()),
-             .sizes = out.sizes().data(),
-             .outs = &target,
-             .ins = ins,
-             .scalars = scalars});
-}
-
 Sizes common_sizes(const Pointwise& op, const Tensor* const* inputs) {
   Sizes sizes{std::span<const int64_t>(inputs[0]->sizes())};
   for (int i = 1; i < op.num_inputs; ++i)
@@ -255,6 +228,85 @@ bool prepare_direct(const Pointwise& op, const Tensor* const* inputs, const Scal
              : op.output_class == tile::RegClass::R ? to_real(d.type)
                                                     : d.type;
   return true;
+}
+
+// A program over a few elements: registers on the stack, one direct loop an instruction. The
+// machine's set-up (strides, blocks, chunks) would cost more than the work.
+constexpr int64_t kSmallLimit = 16;
+constexpr int kSmallRegisters = 12;
+
+bool small_program_serves(const Pointwise& op, const tile::Program& program, ScalarType type,
+                          const Tensor* const* inputs, const Tensor& out) {
+  if (program.num_registers > kSmallRegisters || program.num_outputs != 1 ||
+      program.num_instr == 0 || program.outputs[0] != program.code[program.num_instr - 1].dst ||
+      !out.device().is_cpu() || !out.is_contiguous() || out.numel() > kSmallLimit)
+    return false;
+  if (out.dtype() != (op.output_class == tile::RegClass::B ? ScalarType::Bool : type)) return false;
+  for (int i = 0; i < program.num_registers; ++i)
+    if (program.classes[i] == tile::RegClass::R) return false;
+  for (int i = 0; i < op.num_inputs; ++i) {
+    const ScalarType want = program.classes[i] == tile::RegClass::B ? ScalarType::Bool : type;
+    if (inputs[i]->dtype() != want || !inputs[i]->is_contiguous() ||
+        inputs[i]->device() != out.device() || inputs[i]->sizes() != out.sizes())
+      return false;
+  }
+  for (int i = 0; i < program.num_instr; ++i)
+    if (!tile::direct_loop(program.code[i].op, type)) return false;
+  return true;
+}
+
+void run_small_program(const tile::Program& program, ScalarType type, const Tensor& out,
+                       const Tensor* const* inputs, const Scalar* scalars) {
+  alignas(64) char bytes[kSmallRegisters][kSmallLimit * 16];
+  void* registers[kSmallRegisters];
+  const int64_t n = out.numel();
+  const size_t item = item_size(type);
+  const int first_number = program.num_inputs,
+            first_temporary = first_number + program.num_scalars + program.num_constants;
+  for (int r = 0; r < program.num_registers; ++r) {
+    registers[r] = r < first_number ? inputs[r]->data() : bytes[r];
+    if (r < first_number || r >= first_temporary) continue;
+    const int at = r - first_number;
+    const Scalar& number =
+        at < program.num_scalars ? scalars[at] : program.constants[at - program.num_scalars];
+    for (int64_t i = 0; i < n; ++i) tile::store_scalar(bytes[r] + i * item, type, number);
+  }
+  for (int i = 0; i < program.num_instr; ++i) {
+    const tile::Instr& instr = program.code[i];
+    void* target = i == program.num_instr - 1 ? out.data() : registers[instr.dst];
+    tile::direct_loop(instr.op, type)(target, registers[instr.a], registers[instr.b],
+                                      registers[instr.c], n);
+  }
+}
+
+void run_program(const Pointwise& op, ScalarType compute, const Tensor& out,
+                 const Tensor* const* inputs, const Scalar* scalars) {
+  if (out.is_meta() || out.numel() == 0) return;
+  const tile::Program& program = *choose_program(op, scalars);
+  if (out.numel() <= kSmallLimit && small_program_serves(op, program, compute, inputs, out))
+    return run_small_program(program, compute, out, inputs, scalars);
+  Sizes strides[kMaxInputs];
+  tile::Operand ins[kMaxInputs];
+  for (int i = 0; i < op.num_inputs; ++i) {
+    const Tensor& t = *inputs[i];
+    LAMINA_CHECK(!t.is_meta(), op.name,
+                 ": an operand has no data; got a tensor on the meta device beside one on ",
+                 out.device());
+    if (t.sizes() == out.sizes()) {
+      ins[i] = {t.data(), t.dtype(), t.strides().data()};
+    } else {
+      strides[i] = broadcast_strides(t.sizes(), t.strides(), out.sizes());
+      ins[i] = {t.data(), t.dtype(), strides[i].data()};
+    }
+  }
+  const tile::Operand target{out.data(), out.dtype(), out.strides().data()};
+  tile::run({.program = &program,
+             .compute = compute,
+             .ndim = static_cast<int>(out.dim()),
+             .sizes = out.sizes().data(),
+             .outs = &target,
+             .ins = ins,
+             .scalars = scalars});
 }
 
 // A target that the direct path may write: any bytes it shares with an operand are the operand's
