@@ -106,7 +106,7 @@ def take(file, sample):
     if len(sample["prog"]) != 1 or any(i[1] is not None or i[2] for i in sample["in"]):
         raise Unfit
     function, args, kwargs = sample["prog"][0]
-    if function.startswith("operator."):
+    if function.startswith("operator.") or "out" in kwargs:
         raise Unfit
     base = {
         "call": function,
