@@ -309,4 +309,12 @@ TEST(Tile, SameBitsForAnyNumberOfThreads) {
 }
 
 }  // namespace
+// The build must carry every level that this machine can run.
+TEST(Isa, OffersWhatTheMachineHas) {
+  EXPECT_TRUE(isa_available(Isa::Baseline));
+#if defined(__x86_64__)
+  EXPECT_EQ(isa_available(Isa::Avx2), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+#endif
+}
+
 }  // namespace lamina::tile
