@@ -17,7 +17,19 @@ QUICK = settings(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"]
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 
 
@@ -56,7 +68,9 @@ def views(draw, dtype="int64"):
             order = draw(st.permutations(range(array.ndim)))
             array, tensor = array.transpose(order), tensor.permute(*order)
         elif kind == "step":
-            index = tuple(slice(draw(st.integers(0, 2)), None, draw(st.integers(1, 3))) for _ in array.shape)
+            index = tuple(
+                slice(draw(st.integers(0, 2)), None, draw(st.integers(1, 3))) for _ in array.shape
+            )
             array, tensor = array[index], tensor[index]
         elif kind == "cut":
             dim = draw(st.integers(0, array.ndim - 1))
@@ -182,7 +196,9 @@ def test_reading_by_lists_and_masks(pair, data):
         same(tensor[rows], array[rows])
         same(tensor[lamina.tensor(rows)], array[np.array(rows)])
         if array.ndim > 1 and array.shape[1]:
-            columns = data.draw(st.lists(st.integers(0, array.shape[1] - 1), min_size=len(rows), max_size=len(rows)))
+            columns = data.draw(
+                st.lists(st.integers(0, array.shape[1] - 1), min_size=len(rows), max_size=len(rows))
+            )
             same(tensor[rows, columns], array[rows, columns])
             same(tensor[:, columns], array[:, columns])
     same(tensor[tensor > 0], array[array > 0])
@@ -195,12 +211,30 @@ def test_reading_by_lists_and_masks(pair, data):
 @QUICK
 @given(
     views("float64"),
-    st.sampled_from(["sum", "mean", "amax", "amin", "prod", "var", "any", "all", "argmax", "cumsum", "count_nonzero"]),
+    st.sampled_from(
+        [
+            "sum",
+            "mean",
+            "amax",
+            "amin",
+            "prod",
+            "var",
+            "any",
+            "all",
+            "argmax",
+            "cumsum",
+            "count_nonzero",
+        ]
+    ),
     st.data(),
 )
 def test_reductions(pair, op, data):
     tensor, array = pair
-    dims = tuple(sorted(data.draw(st.sets(st.integers(0, max(array.ndim - 1, 0)), min_size=1)))) if array.ndim else ()
+    dims = (
+        tuple(sorted(data.draw(st.sets(st.integers(0, max(array.ndim - 1, 0)), min_size=1))))
+        if array.ndim
+        else ()
+    )
     keep = data.draw(st.booleans())
     signed = tuple(d - array.ndim if data.draw(st.booleans()) else d for d in dims)
     if op in ("argmax", "cumsum", "prod"):
@@ -223,15 +257,26 @@ def test_reductions(pair, op, data):
         return
     if op in ("any", "all"):
         if dims:
-            same(getattr(tensor > 0, op)(signed[0], keepdim=keep), getattr(array > 0, op)(dims[0], keepdims=keep))
+            same(
+                getattr(tensor > 0, op)(signed[0], keepdim=keep),
+                getattr(array > 0, op)(dims[0], keepdims=keep),
+            )
         return
     if op == "var":
-        same(tensor.var(signed or None, correction=1, keepdim=keep), array.var(dims or None, ddof=1, keepdims=keep), exact=False)
+        same(
+            tensor.var(signed or None, correction=1, keepdim=keep),
+            array.var(dims or None, ddof=1, keepdims=keep),
+            exact=False,
+        )
         return
     kwargs = {"keepdim": keep} if dims else {}
     result = getattr(tensor, op)(signed, **kwargs) if dims else getattr(tensor, op)()
     name = {"amax": "max", "amin": "min"}.get(op, op)
-    same(result, getattr(array, name)(axis=dims or None, keepdims=keep and bool(dims)), exact=op in ("amax", "amin"))
+    same(
+        result,
+        getattr(array, name)(axis=dims or None, keepdims=keep and bool(dims)),
+        exact=op in ("amax", "amin"),
+    )
 
 
 def category(dtype):
@@ -258,7 +303,9 @@ def test_promotion_of_two_tensors(a, b, seed):
     assert str(result.dtype) == f"lamina.{expected}" or str(result.dtype) == f"torch.{expected}"
     with np.errstate(all="ignore"):
         same(result, x.astype(expected) + y.astype(expected))
-    assert str(lamina.promote_types(getattr(lamina, a), getattr(lamina, b))).split(".")[-1] == expected
+    assert (
+        str(lamina.promote_types(getattr(lamina, a), getattr(lamina, b))).split(".")[-1] == expected
+    )
 
 
 @QUICK
@@ -266,7 +313,15 @@ def test_promotion_of_two_tensors(a, b, seed):
 def test_promotion_with_numbers(dtype, number):
     tensor = tensor_of(array_of((3,), dtype, 1))
     result = str((tensor * number).dtype).split(".")[-1]
-    kind = 3 if isinstance(number, complex) else 2 if isinstance(number, float) else 0 if number is True else 1
+    kind = (
+        3
+        if isinstance(number, complex)
+        else 2
+        if isinstance(number, float)
+        else 0
+        if number is True
+        else 1
+    )
     if kind <= category(dtype):
         expected = dtype
     elif kind == 3:
@@ -316,7 +371,9 @@ def viewable(array, shape):
 @given(views(), st.data())
 def test_view_and_reshape(pair, data):
     tensor, array = pair
-    shape = data.draw(st.sampled_from(factorizations(array.size) if array.size else [(0,), (0, 5), (3, 0)]))
+    shape = data.draw(
+        st.sampled_from(factorizations(array.size) if array.size else [(0,), (0, 5), (3, 0)])
+    )
     reshaped = tensor.reshape(shape)
     same(reshaped, array.reshape(shape))
     if array.size:

@@ -17,8 +17,12 @@ def raises(*kinds):
     return pytest.raises(kinds or (RuntimeError, TypeError, ValueError, IndexError, OverflowError))
 
 
-@pytest.mark.parametrize("make", [lamina.empty, lamina.zeros, lamina.ones, lamina.rand, lamina.randn])
-@pytest.mark.parametrize("size", [(-1,), (2, -3), (MAX, MAX), (HUGE, 4), (MAX,), (2**31, 2**31, 2**31), (1,) * 65])
+@pytest.mark.parametrize(
+    "make", [lamina.empty, lamina.zeros, lamina.ones, lamina.rand, lamina.randn]
+)
+@pytest.mark.parametrize(
+    "size", [(-1,), (2, -3), (MAX, MAX), (HUGE, 4), (MAX,), (2**31, 2**31, 2**31), (1,) * 65]
+)
 def test_sizes_of_new_tensors(make, size):
     with raises(RuntimeError, MemoryError):
         make(*size)
@@ -90,7 +94,18 @@ def test_recursive_and_ragged_lists():
     deep = 1.0
     for _ in range(100_000):
         deep = [deep]
-    for data in (endless, mutual, deep, [[1, 2], [3]], [1, [2]], [[], [1]], {1: 2}, "text", object(), [None]):
+    for data in (
+        endless,
+        mutual,
+        deep,
+        [[1, 2], [3]],
+        [1, [2]],
+        [[], [1]],
+        {1: 2},
+        "text",
+        object(),
+        [None],
+    ):
         with raises(ValueError, TypeError, RuntimeError, RecursionError, IndexError):
             lamina.tensor(data)
         with raises(ValueError, TypeError, RuntimeError, RecursionError, IndexError):
@@ -260,7 +275,9 @@ def test_wrong_types_where_tensors_and_numbers_stand():
         lambda: lamina.set_num_threads(-3),
         lambda: lamina.manual_seed("x"),
     ):
-        with raises(RuntimeError, TypeError, ValueError, IndexError, OverflowError, NotImplementedError):
+        with raises(
+            RuntimeError, TypeError, ValueError, IndexError, OverflowError, NotImplementedError
+        ):
             call()
 
 
@@ -479,7 +496,9 @@ print(json.dumps({"calls": calls, "functions": len(functions), "bad": bad[:20]})
 
 def fuzz(seed, log, seconds, *names):
     command = [sys.executable, "-c", FUZZ, str(seed), str(log), str(seconds), *names]
-    return subprocess.run(command, capture_output=True, text=True, timeout=seconds + 200, errors="replace")
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=seconds + 200, errors="replace"
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -488,7 +507,9 @@ def test_random_arguments(seed, tmp_path):
     log = tmp_path / "log"
     seconds = float(os.environ.get("LAMINA_FUZZ_SECONDS", 5))
     done = fuzz(seed, log, seconds)
-    trace = log.with_suffix(".trace").read_text()[:2000] if log.with_suffix(".trace").exists() else ""
+    trace = (
+        log.with_suffix(".trace").read_text()[:2000] if log.with_suffix(".trace").exists() else ""
+    )
     assert done.returncode == 0, (
         f"the process ended with {done.returncode} in {log.read_text()}\n{trace}\n{done.stderr[-3000:]}"
     )

@@ -53,7 +53,9 @@ def decode(v, inputs):
         return ...
     if kind == "complex":
         return complex(*decode(x, inputs))
-    return {"tuple": tuple, "slice": lambda s: slice(*s), "size": lamina.Size}[kind](decode(x, inputs))
+    return {"tuple": tuple, "slice": lambda s: slice(*s), "size": lamina.Size}[kind](
+        decode(x, inputs)
+    )
 
 
 def function_of(name):
@@ -106,11 +108,21 @@ def run(case):
                 assert got is None or not got.any(), where
                 assert entry is None or not array_of(entry).any(), where
             else:
-                check(got, entry, TOLERANCE.get(entry[0], case["tolerance"]), f"gradient {n} of {where}")
+                check(
+                    got,
+                    entry,
+                    TOLERANCE.get(entry[0], case["tolerance"]),
+                    f"gradient {n} of {where}",
+                )
 
 
 # Gradients are sums of products; they round more often than results do.
-TOLERANCE = {"float32": [1e-4, 1e-5], "complex64": [1e-4, 1e-4], "float16": [4e-3, 2e-3], "bfloat16": [4e-2, 2e-2]}
+TOLERANCE = {
+    "float32": [1e-4, 1e-5],
+    "complex64": [1e-4, 1e-4],
+    "float16": [4e-3, 2e-3],
+    "bfloat16": [4e-2, 2e-2],
+}
 
 
 @pytest.mark.parametrize("op", CASES)

@@ -98,7 +98,9 @@ def generated(tmp_path_factory):
     """Outputs before and after the paragraph, those of the paragraph alone, and their folder."""
     folder = tmp_path_factory.mktemp("new_operator")
     for part in ("opgen", "ops"):
-        shutil.copytree(ROOT / part, folder / "copy" / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / part, folder / "copy" / part, ignore=shutil.ignore_patterns("__pycache__")
+        )
     (folder / "copy" / "lamina" / "tile").mkdir(parents=True)
     shutil.copy(ROOT / "lamina" / "tile" / "ops.def", folder / "copy" / "lamina" / "tile")
     before = generate(folder / "before", folder / "copy")
@@ -148,7 +150,10 @@ def test_header_node_stub_and_page(generated):
     assert "Tensor& out" in header and "squareplus_" in header
     assert any("SquareplusBackward0" in t for p, t in after.items() if "autograd_" in p)
     stub = after["python/lamina/_ops.pyi"]
-    assert "def squareplus(input: Tensor, b: _Number = ..., *, out: Tensor | None = ...) -> Tensor: ..." in stub
+    assert (
+        "def squareplus(input: Tensor, b: _Number = ..., *, out: Tensor | None = ...) -> Tensor: ..."
+        in stub
+    )
     assert re.search(r"^    def squareplus_\(self, b", stub, re.MULTILINE)
     page = after["docs/operators/activation.md"]
     assert "## squareplus" in page and "a smooth relative of ReLU" in page and "Gradient:" in page
@@ -157,7 +162,9 @@ def test_header_node_stub_and_page(generated):
 def test_show_prints_that_operator_only(generated):
     folder, *_ = generated
     command = [sys.executable, "-m", "opgen", "--show", "squareplus"]
-    text = subprocess.run(command, cwd=folder / "copy", check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(
+        command, cwd=folder / "copy", check=True, capture_output=True, text=True
+    ).stdout
     for part in (
         "lamina/ops/squareplus.h",
         "const dispatch::Operator squareplus{",
@@ -170,7 +177,9 @@ def test_show_prints_that_operator_only(generated):
         assert part in text, part
     for other in ("relu", "softplus", "py_top_add", "aten::add"):
         assert other not in text, other
-    unknown = subprocess.run([*command[:-1], "nonsense"], cwd=folder / "copy", capture_output=True, text=True)
+    unknown = subprocess.run(
+        [*command[:-1], "nonsense"], cwd=folder / "copy", capture_output=True, text=True
+    )
     assert unknown.returncode != 0 and "nonsense" in unknown.stderr
 
 
@@ -213,7 +222,10 @@ def built(generated):
 
     new = folder / "objects"
     new.mkdir()
-    alone, full = folder / "mini" / "lamina" / "generated", folder / "after" / "lamina" / "generated"
+    alone, full = (
+        folder / "mini" / "lamina" / "generated",
+        folder / "after" / "lamina" / "generated",
+    )
     sources = {
         "ops": alone / "ops_0.cpp",
         "kernels": alone / "kernels_0.cpp",
@@ -237,22 +249,47 @@ def built(generated):
         kept = [o for o in objects if o.name not in ("table.cpp.o", "python_tables.cpp.o")]
         assert len(kept) == len(objects) - 1
         objects = [*map(str, kept), *(str(new / f"{n}.o") for n in names)]
-        command = ["g++", "-shared", "-Wl,-Bsymbolic-functions", *objects, "-o", str(target), *options]
+        command = [
+            "g++",
+            "-shared",
+            "-Wl,-Bsymbolic-functions",
+            *objects,
+            "-o",
+            str(target),
+            *options,
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
     package = folder / "site" / "lamina"
-    shutil.copytree(ROOT / "python" / "lamina", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "python" / "lamina", package, ignore=shutil.ignore_patterns("__pycache__")
+    )
     library = package / "liblamina.so"
-    link(library, library_objects, ["ops", "kernels", "autograd", "table"], "-Wl,-soname,liblamina.so", "-pthread", "-ldl")
-    link(package / extension, border_objects, ["python", "python_tables"], str(library), "-Wl,-rpath,$ORIGIN")
+    link(
+        library,
+        library_objects,
+        ["ops", "kernels", "autograd", "table"],
+        "-Wl,-soname,liblamina.so",
+        "-pthread",
+        "-ldl",
+    )
+    link(
+        package / extension,
+        border_objects,
+        ["python", "python_tables"],
+        str(library),
+        "-Wl,-rpath,$ORIGIN",
+    )
     return folder / "site", library, includes
 
 
 def test_python_has_it(built):
     site, *_ = built
     env = {**os.environ, "PYTHONPATH": str(site)}
-    done = subprocess.run([sys.executable, "-c", USE], env=env, cwd=site, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", USE], env=env, cwd=site, capture_output=True, text=True
+    )
     assert done.stdout == "used\n", done.stderr
 
 

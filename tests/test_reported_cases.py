@@ -24,7 +24,11 @@ def alive(code):
 
 def test_a_repeated_cell_is_not_written_several_times():
     cells = lamina.tensor(0.25, dtype=lamina.float64).expand(4)
-    for write in (lambda: cells.exp_(), lambda: cells.add_(1), lambda: cells.copy_(lamina.arange(4))):
+    for write in (
+        lambda: cells.exp_(),
+        lambda: cells.add_(1),
+        lambda: cells.copy_(lamina.arange(4)),
+    ):
         with pytest.raises(RuntimeError):
             write()
     assert cells.tolist() == [0.25] * 4
@@ -57,7 +61,13 @@ def test_small_integers_beside_numbers_they_cannot_hold(number):
 
 
 def test_conversions_to_small_floats_round_to_nearest_even():
-    for value, half in ((2049.0, 2048.0), (2051.0, 2052.0), (65519.0, 65504.0), (65520.0, INF), (2.0**-25, 0.0)):
+    for value, half in (
+        (2049.0, 2048.0),
+        (2051.0, 2052.0),
+        (65519.0, 65504.0),
+        (65520.0, INF),
+        (2.0**-25, 0.0),
+    ):
         assert lamina.tensor(value).to(lamina.float16).item() == half
         assert lamina.tensor(-value).to(lamina.float16).item() == -half
     assert lamina.tensor(1.5 * 2.0**-24).to(lamina.float16).item() == 2.0**-23
@@ -107,7 +117,12 @@ def test_the_lowest_integer_divided_by_minus_one(bits):
 
 @pytest.mark.parametrize("n", [1, 5, 70])
 def test_shifts_by_the_width_and_more(n):
-    for dtype, width in ((lamina.uint8, 8), (lamina.int16, 16), (lamina.int32, 32), (lamina.int64, 64)):
+    for dtype, width in (
+        (lamina.uint8, 8),
+        (lamina.int16, 16),
+        (lamina.int32, 32),
+        (lamina.int64, 64),
+    ):
         x = lamina.full((n,), 101, dtype=dtype)
         for by in (width, width + 1, 120):
             assert (x << lamina.full((n,), by, dtype=dtype)).tolist() == [0] * n
@@ -151,7 +166,9 @@ def test_cross_entropy_with_weights_smoothing_and_ignored_rows():
 
 
 def test_minus_infinity_is_neutral_in_sums_of_exponentials():
-    a, b, c = (lamina.tensor(v, dtype=lamina.float64, requires_grad=True) for v in (-INF, -INF, 0.75))
+    a, b, c = (
+        lamina.tensor(v, dtype=lamina.float64, requires_grad=True) for v in (-INF, -INF, 0.75)
+    )
     out = lamina.logaddexp(c, lamina.logaddexp(a, b))
     out.backward()
     assert out.item() == 0.75

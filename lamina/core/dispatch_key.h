@@ -13,8 +13,9 @@ namespace lamina {
 // X(name). Order is priority: backends, then layers from the innermost to the outermost.
 #define LAMINA_DISPATCH_KEYS(X)                                                                    \
   X(Undefined)                                                                                     \
-  X(CPU) X(CUDA) X(Meta) X(QuantizedCPU) X(QuantizedCUDA) X(CustomRNGKeyId) X(MkldnnCPU)           \
-      X(SparseCPU) X(SparseCUDA) X(SparseMeta) X(SparseCsrCPU) X(SparseCsrCUDA) X(SparseCsrMeta)   \
+  X(CPU)                                                                                           \
+  X(CUDA) X(Meta) X(QuantizedCPU) X(QuantizedCUDA) X(CustomRNGKeyId) X(MkldnnCPU) X(SparseCPU)     \
+      X(SparseCUDA) X(SparseMeta) X(SparseCsrCPU) X(SparseCsrCUDA) X(SparseCsrMeta)                \
           X(NestedTensorCPU) X(NestedTensorCUDA) X(NestedTensorMeta) X(PrivateUse1)                \
               X(BackendSelect) X(Python) X(Fake) X(FuncTorchDynamicLayerBackMode) X(Functionalize) \
                   X(Named) X(Conjugate) X(Negative) X(ZeroTensor) X(ADInplaceOrView)               \
@@ -31,9 +32,9 @@ namespace lamina {
 // Keys a kernel can be registered for but no tensor carries: each stands for a set of the above.
 #define LAMINA_ALIAS_KEYS(X)                                                \
   X(Autograd)                                                               \
-  X(CompositeImplicitAutograd) X(FuncTorchBatchedDecomposition)             \
-      X(CompositeImplicitAutogradNestedTensor) X(CompositeExplicitAutograd) \
-          X(CompositeExplicitAutogradNonFunctional)
+  X(CompositeImplicitAutograd)                                              \
+  X(FuncTorchBatchedDecomposition) X(CompositeImplicitAutogradNestedTensor) \
+      X(CompositeExplicitAutograd) X(CompositeExplicitAutogradNonFunctional)
 
 enum class DispatchKey : uint8_t {
 #define X(k) k,

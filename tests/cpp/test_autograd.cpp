@@ -13,7 +13,9 @@ using autograd::Node;
 
 namespace {
 
-Tensor leaf(std::vector<float> v) { return requires_grad(from_values(v, {static_cast<int64_t>(v.size())})); }
+Tensor leaf(std::vector<float> v) {
+  return requires_grad(from_values(v, {static_cast<int64_t>(v.size())}));
+}
 std::vector<float> values(const Tensor& t) {
   const NoGrad off;
   const Tensor c = ops::contiguous(t);
@@ -34,8 +36,12 @@ std::string message_of(F f, ErrorKind kind = ErrorKind::Runtime) {
   ADD_FAILURE() << "no error";
   return "";
 }
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
-void run(const Tensor& root, bool retain = false, bool create = false) { autograd::backward({&root, 1}, {}, retain, create); }
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+void run(const Tensor& root, bool retain = false, bool create = false) {
+  autograd::backward({&root, 1}, {}, retain, create);
+}
 
 // A node of the tests: passes its gradient on to every edge and writes its number down.
 struct Probe final : Node {
@@ -73,7 +79,8 @@ TEST(Nodes, IntegersHaveNoHistory) {
   const Tensor a = leaf({1, 2});
   EXPECT_FALSE(ops::argmax(a).requires_grad());
   EXPECT_FALSE(ops::gt(a, 1).requires_grad());
-  EXPECT_TRUE(contains(message_of([] { requires_grad(ops::zeros({2}, ScalarType::Int64)); }), "floating point"));
+  EXPECT_TRUE(contains(message_of([] { requires_grad(ops::zeros({2}, ScalarType::Int64)); }),
+                       "floating point"));
 }
 
 TEST(Engine, SumsWhatArrivesOnSeveralWays) {
@@ -96,7 +103,8 @@ TEST(Engine, RunsTheNewestReadyNodeFirst) {
     return IntrusivePtr<Node>(node);
   };
   // 0 is the oldest; 3 feeds 1 and 2, which both feed 0.
-  const auto n0 = make(0, {nullptr}), n1 = make(1, {n0}), n2 = make(2, {n0}), n3 = make(3, {n1, n2});
+  const auto n0 = make(0, {nullptr}), n1 = make(1, {n0}), n2 = make(2, {n0}),
+             n3 = make(3, {n1, n2});
   const Tensor root = ops::clone(x);
   autograd::require_meta(root).grad_fn = n3;
   run(root);
@@ -117,7 +125,8 @@ TEST(Engine, RootsMustFit) {
   EXPECT_TRUE(contains(message_of([&] { run(x * x); }), "scalar outputs"));
   EXPECT_TRUE(contains(message_of([] { run(ops::ones({})); }), "does not require grad"));
   const Tensor y = x * x, wrong = ops::ones({3});
-  EXPECT_TRUE(contains(message_of([&] { autograd::backward({&y, 1}, {&wrong, 1}, false, false); }), "shape"));
+  EXPECT_TRUE(contains(message_of([&] { autograd::backward({&y, 1}, {&wrong, 1}, false, false); }),
+                       "shape"));
   const Tensor right = from_values<float>({1, 10}, {2});
   autograd::backward({&y, 1}, {&right, 1}, false, false);
   EXPECT_EQ(grad_of(x), (std::vector<float>{2, 40}));
@@ -155,7 +164,9 @@ TEST(Engine, GradOfInnerTensorsAndUnused) {
   const auto g = autograd::grad({&y, 1}, inputs, {}, true, false, false);
   EXPECT_EQ(values(g[0]), std::vector<float>{8});
   EXPECT_EQ(values(g[1]), std::vector<float>{32});
-  EXPECT_TRUE(contains(message_of([&] { autograd::grad({&y, 1}, {&unused, 1}, {}, true, false, false); }), "allow_unused"));
+  EXPECT_TRUE(
+      contains(message_of([&] { autograd::grad({&y, 1}, {&unused, 1}, {}, true, false, false); }),
+               "allow_unused"));
   EXPECT_FALSE(autograd::grad({&y, 1}, {&unused, 1}, {}, true, false, true)[0].defined());
 }
 

@@ -48,7 +48,8 @@ TEST(Dim, NumberOfElements) {
   EXPECT_EQ(numel_of({}).value(), 1);
   EXPECT_EQ(numel_of({2, 3, 4}).value(), 24);
   EXPECT_EQ(numel_of({kMax, 0, kMax}).value(), 0);  // empty, whatever the others are
-  EXPECT_EQ(kind_of([] { return numel_of({int64_t{1} << 32, int64_t{1} << 31}); }), ErrorKind::Runtime);
+  EXPECT_EQ(kind_of([] { return numel_of({int64_t{1} << 32, int64_t{1} << 31}); }),
+            ErrorKind::Runtime);
 }
 
 TEST(Dim, WrapsFromTheEnd) {
@@ -101,11 +102,12 @@ TEST(SmallVector, InsertsErasesAndResizes) {
 }
 
 TEST(Device, TextBothWays) {
-  for (const char* text : {"cpu", "cpu:0", "cuda", "cuda:1", "cuda:127", "meta"}) EXPECT_EQ(to_string(parse_device(text)), text);
+  for (const char* text : {"cpu", "cpu:0", "cuda", "cuda:1", "cuda:127", "meta"})
+    EXPECT_EQ(to_string(parse_device(text)), text);
   EXPECT_TRUE(parse_device("cpu") == kCpu);
   EXPECT_FALSE(parse_device("cuda:0") == parse_device("cuda:1"));
-  for (const char* text : {"", "gpu", "cuda:", "cuda:-1", "cuda:01", "cuda:128", "cuda:1x", "cuda: 1", ":0", "CPU",
-                           "cuda:99999999999999999999"})
+  for (const char* text : {"", "gpu", "cuda:", "cuda:-1", "cuda:01", "cuda:128", "cuda:1x",
+                           "cuda: 1", ":0", "CPU", "cuda:99999999999999999999"})
     EXPECT_EQ(kind_of([&] { parse_device(text); }), ErrorKind::Runtime) << text;
 }
 
@@ -163,8 +165,10 @@ TEST(Storage, GivesBackForeignMemoryOnce) {
   static float bytes[4] = {1, 2, 3, 4};
   given_back = 0;
   {
-    const auto storage = Storage::make(bytes, sizeof bytes, kCpu, [](void*, size_t, void*) noexcept { ++given_back; });
-    const Tensor t = Tensor::adopt(TensorImpl::make(ScalarType::Float32, kCpu, strided_keys(DeviceType::CPU), storage));
+    const auto storage = Storage::make(bytes, sizeof bytes, kCpu,
+                                       [](void*, size_t, void*) noexcept { ++given_back; });
+    const Tensor t = Tensor::adopt(
+        TensorImpl::make(ScalarType::Float32, kCpu, strided_keys(DeviceType::CPU), storage));
     t.impl()->set_contiguous_window({4});
     const Tensor view = ops::slice(t, 0, 2);
     EXPECT_EQ(values(view), (std::vector<float>{3, 4}));
@@ -176,8 +180,10 @@ TEST(Storage, GivesBackForeignMemoryOnce) {
 TEST(Strides, RowMajorAndMemoryFormats) {
   EXPECT_TRUE(IntList(contiguous_strides({2, 3, 4})) == (IntList{12, 4, 1}));
   EXPECT_TRUE(IntList(contiguous_strides({2, 0, 4})) == (IntList{4, 4, 1}));
-  EXPECT_TRUE(IntList(strides_for({2, 3, 4, 5}, MemoryFormat::ChannelsLast)) == (IntList{60, 1, 15, 3}));
-  EXPECT_TRUE(IntList(strides_for({2, 3, 4, 5, 6}, MemoryFormat::ChannelsLast3d)) == (IntList{360, 1, 90, 18, 3}));
+  EXPECT_TRUE(IntList(strides_for({2, 3, 4, 5}, MemoryFormat::ChannelsLast)) ==
+              (IntList{60, 1, 15, 3}));
+  EXPECT_TRUE(IntList(strides_for({2, 3, 4, 5, 6}, MemoryFormat::ChannelsLast3d)) ==
+              (IntList{360, 1, 90, 18, 3}));
   EXPECT_EQ(kind_of([] { strides_for({2, 3}, MemoryFormat::ChannelsLast); }), ErrorKind::Runtime);
 }
 
@@ -219,16 +225,20 @@ TEST(Overlap, BetweenTensors) {
   EXPECT_TRUE(may_share_bytes(part(0, 32), part(31, 2)));
   EXPECT_FALSE(may_share_bytes(part(0, 32), part(32, 32)));
   EXPECT_FALSE(may_share_bytes(t, ramp(64)));
-  EXPECT_FALSE(may_share_bytes(ops::slice(t, 0, 0, std::nullopt, 2), ops::slice(t, 0, 1, std::nullopt, 2)));
-  EXPECT_TRUE(may_share_bytes(ops::slice(t, 0, 0, std::nullopt, 2), ops::slice(t, 0, 1, std::nullopt, 3)));
+  EXPECT_FALSE(
+      may_share_bytes(ops::slice(t, 0, 0, std::nullopt, 2), ops::slice(t, 0, 1, std::nullopt, 2)));
+  EXPECT_TRUE(
+      may_share_bytes(ops::slice(t, 0, 0, std::nullopt, 2), ops::slice(t, 0, 1, std::nullopt, 3)));
   EXPECT_TRUE(same_window(t, ops::narrow(t, 0, 0, 64)));
   EXPECT_FALSE(same_window(t, part(0, 63)));
 }
 
 TEST(Overlap, WritesToOverlappingTargetsAreRefused) {
   const Tensor t = ramp(64);
-  EXPECT_EQ(kind_of([&] { ops::neg_(ops::expand(ops::narrow(t, 0, 0, 1), {8})); }), ErrorKind::Runtime);
-  EXPECT_EQ(kind_of([&] { ops::neg_out(ops::narrow(t, 0, 1, 8), ops::narrow(t, 0, 0, 8)); }), ErrorKind::Runtime);
+  EXPECT_EQ(kind_of([&] { ops::neg_(ops::expand(ops::narrow(t, 0, 0, 1), {8})); }),
+            ErrorKind::Runtime);
+  EXPECT_EQ(kind_of([&] { ops::neg_out(ops::narrow(t, 0, 1, 8), ops::narrow(t, 0, 0, 8)); }),
+            ErrorKind::Runtime);
   ops::neg_out(ops::narrow(t, 0, 0, 8), ops::narrow(t, 0, 0, 8));  // the same window is fine
   EXPECT_EQ(t.data_as<float>()[7], -7.0f);
 }

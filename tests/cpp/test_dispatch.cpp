@@ -53,7 +53,9 @@ std::string message_of(F f, ErrorKind kind) {
   ADD_FAILURE() << "no error";
   return "";
 }
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
 
 TEST(KeySet, Algebra) {
   const KeySet s = KeySet::of(DispatchKey::CPU, DispatchKey::AutogradCPU);
@@ -70,8 +72,9 @@ TEST(KeySet, Algebra) {
 
 TEST(KeySet, LayersLieAboveBackends) {
   for (const DispatchKey backend : {DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::Meta})
-    for (const DispatchKey layer : {DispatchKey::BackendSelect, DispatchKey::Functionalize, DispatchKey::ADInplaceOrView,
-                                    DispatchKey::AutogradCPU, DispatchKey::AutocastCPU, DispatchKey::PythonDispatcher})
+    for (const DispatchKey layer :
+         {DispatchKey::BackendSelect, DispatchKey::Functionalize, DispatchKey::ADInplaceOrView,
+          DispatchKey::AutogradCPU, DispatchKey::AutocastCPU, DispatchKey::PythonDispatcher})
       EXPECT_LT(static_cast<int>(backend), static_cast<int>(layer));
   EXPECT_TRUE(kBackendKeys.has(DispatchKey::SparseCPU));
   EXPECT_FALSE(kBackendKeys.has(DispatchKey::BackendSelect));
@@ -82,8 +85,10 @@ TEST(KeySet, NamesGoBothWays) {
     const auto key = static_cast<DispatchKey>(i);
     EXPECT_EQ(parse_dispatch_key(name(key)), key);
   }
-  EXPECT_EQ(parse_dispatch_key("CompositeImplicitAutograd"), DispatchKey::CompositeImplicitAutograd);
-  EXPECT_TRUE(contains(message_of([] { parse_dispatch_key("Nonsense"); }, ErrorKind::Value), "Nonsense"));
+  EXPECT_EQ(parse_dispatch_key("CompositeImplicitAutograd"),
+            DispatchKey::CompositeImplicitAutograd);
+  EXPECT_TRUE(
+      contains(message_of([] { parse_dispatch_key("Nonsense"); }, ErrorKind::Value), "Nonsense"));
 }
 
 TEST(Guards, AddAndTakeKeysOfTheThread) {
@@ -108,7 +113,8 @@ TEST(Calls, TypedAndRedispatched) {
   EXPECT_EQ(values(whole), (std::vector<float>{7, 10, 15, 22}));
   EXPECT_TRUE(whole.requires_grad());
   // What a layer has left is what lies below it: nothing records there.
-  const Tensor below = dispatch::call<MmSignature>(op::mm, dispatch::keys_of_all(leaf, a) & kBelowAutograd, leaf, a);
+  const Tensor below =
+      dispatch::call<MmSignature>(op::mm, dispatch::keys_of_all(leaf, a) & kBelowAutograd, leaf, a);
   EXPECT_EQ(values(below), values(whole));
   EXPECT_FALSE(below.requires_grad());
 }
@@ -126,9 +132,11 @@ TEST(Calls, BoxedGivesWhatTypedGives) {
 
 TEST(Calls, BoxedRefusesWrongStacks) {
   Stack few{vector_of({1})};
-  EXPECT_TRUE(contains(message_of([&] { op::add_Tensor.call_boxed(few); }, ErrorKind::Runtime), "number of boxed arguments"));
+  EXPECT_TRUE(contains(message_of([&] { op::add_Tensor.call_boxed(few); }, ErrorKind::Runtime),
+                       "number of boxed arguments"));
   Stack wrong{vector_of({1}), std::string("two"), Scalar(1)};
-  EXPECT_TRUE(contains(message_of([&] { op::add_Tensor.call_boxed(wrong); }, ErrorKind::Type), "argument 1"));
+  EXPECT_TRUE(contains(message_of([&] { op::add_Tensor.call_boxed(wrong); }, ErrorKind::Type),
+                       "argument 1"));
   Stack none;
   message_of([&] { op::mm.call_boxed(none); }, ErrorKind::NotImplemented);
 }
@@ -156,7 +164,8 @@ TEST(Library, BoxedFallbackSeesEveryOperatorThenGoes) {
   }
   g_seen.clear();
   const dispatch::IncludeGuard in(DispatchKey::Functionalize);
-  EXPECT_TRUE(contains(message_of([&] { ops::neg(a); }, ErrorKind::NotImplemented), "Functionalize"));
+  EXPECT_TRUE(
+      contains(message_of([&] { ops::neg(a); }, ErrorKind::NotImplemented), "Functionalize"));
   EXPECT_TRUE(g_seen.empty());
 }
 
@@ -212,13 +221,16 @@ TEST(Library, DefinesAndImplements) {
     EXPECT_NE(std::find(names.begin(), names.end(), "test::made_up"), names.end());
 
     Stack stack{vector_of({1}), int64_t{1}};
-    const std::string missing = message_of([&] { op.call_boxed(stack); }, ErrorKind::NotImplemented);
+    const std::string missing =
+        message_of([&] { op.call_boxed(stack); }, ErrorKind::NotImplemented);
     EXPECT_TRUE(contains(missing, "test::made_up"));
     library.implement("made_up", DispatchKey::CPU, return_a_number);
     EXPECT_TRUE(op.has_kernel(DispatchKey::CPU));
     op.call_boxed(stack);
     EXPECT_EQ(values(std::get<Tensor>(stack[0])), std::vector<float>{42});
-    EXPECT_TRUE(contains(message_of([&] { library.define("made_up(Tensor x) -> Tensor"); }, ErrorKind::Runtime), "exists"));
+    EXPECT_TRUE(contains(
+        message_of([&] { library.define("made_up(Tensor x) -> Tensor"); }, ErrorKind::Runtime),
+        "exists"));
   }
   EXPECT_EQ(dispatch::find_operator("test::made_up"), nullptr);
   EXPECT_FALSE(kept->has_kernel(DispatchKey::CPU));  // the handle itself stays valid
@@ -242,8 +254,9 @@ TEST(Library, KernelBeforeSchema) {
 
 TEST(Library, RefusesMalformedSchemas) {
   Library library("test");
-  for (const char* schema : {"", "noargs", "f(Tensor x", "f(Tensor x)", "(Tensor x) -> Tensor", "a b(Tensor x) -> Tensor",
-                             "f(Tensor x] -> Tensor", "f(Tensor x) - > Tensor"}) {
+  for (const char* schema :
+       {"", "noargs", "f(Tensor x", "f(Tensor x)", "(Tensor x) -> Tensor",
+        "a b(Tensor x) -> Tensor", "f(Tensor x] -> Tensor", "f(Tensor x) - > Tensor"}) {
     const std::string message = message_of([&] { library.define(schema); }, ErrorKind::Runtime);
     EXPECT_TRUE(contains(message, "Library.define")) << schema;
   }
@@ -253,7 +266,8 @@ TEST(Library, OverridesAKernelOfTheOpList) {
   const Tensor a = vector_of({1, 2});
   {
     Library library("aten");
-    library.implement_typed("neg", DispatchKey::CPU, reinterpret_cast<dispatch::RawKernel>(typed_kernel));
+    library.implement_typed("neg", DispatchKey::CPU,
+                            reinterpret_cast<dispatch::RawKernel>(typed_kernel));
     EXPECT_EQ(values(ops::neg(a)), (std::vector<float>{7, 7}));
     library.implement("neg", DispatchKey::CPU, return_a_number);  // the newest wins, boxed or not
     EXPECT_EQ(values(ops::neg(a)), std::vector<float>{42});
@@ -273,12 +287,15 @@ TEST(Missing, NamesOperatorBackendAndBackends) {
   EXPECT_TRUE(contains(message, "'CPU'")) << message;
   EXPECT_TRUE(contains(message, "[Meta, SparseCPU]")) << message;
   const dispatch::IncludeGuard cuda(DispatchKey::CUDA);
-  const std::string typed = message_of([] { ops::mm(ops::ones({1, 1}), ops::ones({1, 1})); }, ErrorKind::NotImplemented);
+  const std::string typed =
+      message_of([] { ops::mm(ops::ones({1, 1}), ops::ones({1, 1})); }, ErrorKind::NotImplemented);
   EXPECT_TRUE(contains(typed, "CUDA")) << typed;
 }
 
 struct Recorder final : dispatch::Observer {
-  void on_call(const Operator& op, KeySet, dispatch::RawKernel) override { events.push_back(op.full_name() + " {"); }
+  void on_call(const Operator& op, KeySet, dispatch::RawKernel) override {
+    events.push_back(op.full_name() + " {");
+  }
   void on_return(const Operator& op) override { events.push_back("} " + op.full_name()); }
   std::vector<std::string> events;
 };
@@ -293,7 +310,8 @@ TEST(Observer, SeesNestedCallsAndReturnsUnderErrors) {
   ASSERT_GE(recorder.events.size(), 4u);
   EXPECT_EQ(recorder.events.front(), "aten::matmul {");
   EXPECT_EQ(recorder.events.back(), "} aten::matmul");
-  EXPECT_NE(std::find(recorder.events.begin(), recorder.events.end(), "aten::mm {"), recorder.events.end());
+  EXPECT_NE(std::find(recorder.events.begin(), recorder.events.end(), "aten::mm {"),
+            recorder.events.end());
   const size_t seen = recorder.events.size();
   ops::matmul(a, a);  // the guard has gone
   EXPECT_EQ(recorder.events.size(), seen);

@@ -63,9 +63,13 @@ void check_format(int exponent_bits, int mantissa_bits, bool has_infinity) {
 }
 
 TEST(FloatTypes, HalfHasTheBitsOfItsDefinition) { check_format<Half, uint16_t>(5, 10, true); }
-TEST(FloatTypes, BFloat16HasTheBitsOfItsDefinition) { check_format<BFloat16, uint16_t>(8, 7, true); }
+TEST(FloatTypes, BFloat16HasTheBitsOfItsDefinition) {
+  check_format<BFloat16, uint16_t>(8, 7, true);
+}
 TEST(FloatTypes, E5M2HasTheBitsOfItsDefinition) { check_format<Float8E5M2, uint8_t>(5, 2, true); }
-TEST(FloatTypes, E4M3HasTheBitsOfItsDefinition) { check_format<Float8E4M3FN, uint8_t>(4, 3, false); }
+TEST(FloatTypes, E4M3HasTheBitsOfItsDefinition) {
+  check_format<Float8E4M3FN, uint8_t>(4, 3, false);
+}
 
 TEST(FloatTypes, OverflowAndSpecialValues) {
   EXPECT_EQ(Half(65504.0f).bits, 0x7bff);
@@ -76,7 +80,8 @@ TEST(FloatTypes, OverflowAndSpecialValues) {
   EXPECT_EQ(BFloat16(std::numeric_limits<float>::max()).bits, 0x7f80);
   EXPECT_EQ(Float8E5M2(61440.0f).bits, 0x7c);
   EXPECT_EQ(Float8E5M2(61439.0f).bits, 0x7b);
-  for (float big : {449.0f, 464.0f, 480.0f, 1e6f, INFINITY}) EXPECT_EQ(Float8E4M3FN(big).bits, 0x7e) << big;
+  for (float big : {449.0f, 464.0f, 480.0f, 1e6f, INFINITY})
+    EXPECT_EQ(Float8E4M3FN(big).bits, 0x7e) << big;
   EXPECT_EQ(Float8E4M3FN(NAN).bits & 0x7f, 0x7f);
   EXPECT_EQ(Float8E4M3FN(-500.0f).bits, 0xfe);
   // By way of float: the double just above the middle of two halves rounds to the middle first.

@@ -86,11 +86,13 @@ struct ForceGuard {
   ~ForceGuard() { cpu::force_gemm(nullptr); }
 };
 
-// Small integers multiply exactly in every type, so every kernel must agree with the reference to the bit.
+// Small integers multiply exactly in every type, so every kernel must agree with the reference to
+// the bit.
 template <class T>
 void check_all_kernels(bool conjugate = false) {
   std::mt19937 random(7);
-  const int sizes[][3] = {{1, 1, 1}, {2, 3, 4}, {1, 40, 17}, {33, 1, 9}, {7, 19, 70}, {97, 33, 12}, {65, 130, 300}};
+  const int sizes[][3] = {{1, 1, 1},   {2, 3, 4},    {1, 40, 17},   {33, 1, 9},
+                          {7, 19, 70}, {97, 33, 12}, {65, 130, 300}};
   for (auto& [m, n, k] : sizes)
     for (int la = 0; la < kLayouts; ++la)
       for (int variant = 0; variant < 3; ++variant) {
@@ -116,8 +118,9 @@ void check_all_kernels(bool conjugate = false) {
           ForceGuard force(kernel.name);
           c.buffer = before;
           cpu::gemm(g);
-          ASSERT_TRUE(c.buffer == expected) << kernel.name << " " << m << "x" << n << "x" << k << " layouts "
-                                            << la << lb << lc << " variant " << variant;
+          ASSERT_TRUE(c.buffer == expected)
+              << kernel.name << " " << m << "x" << n << "x" << k << " layouts " << la << lb << lc
+              << " variant " << variant;
         }
         cpu::force_gemm(nullptr);
       }
@@ -144,7 +147,8 @@ template <class T>
 void check_small_floats() {
   std::mt19937 random(3);
   for (auto [m, n, k] : {std::array{5, 7, 9}, std::array{70, 40, 300}, std::array{128, 128, 600}}) {
-    auto a = make<T>(m, k, kRows, random), b = make<T>(k, n, kCols, random), c = make<T>(m, n, kRows, random);
+    auto a = make<T>(m, k, kRows, random), b = make<T>(k, n, kCols, random),
+         c = make<T>(m, n, kRows, random);
     cpu::Gemm g = describe(a, b, c, m, n, k);
     cpu::gemm(g);
     for (int64_t i = 0; i < m; ++i)
@@ -258,7 +262,8 @@ void check_bits(int64_t m, int64_t n, int64_t k, const char* kernel) {
   }
 }
 TEST(Gemm, BitsDoNotDependOnThreads) {
-  for (auto [m, n, k] : {std::array{300, 200, 500}, std::array{1, 3000, 700}, std::array{2500, 1, 800}, std::array{130, 257, 129}}) {
+  for (auto [m, n, k] : {std::array{300, 200, 500}, std::array{1, 3000, 700},
+                         std::array{2500, 1, 800}, std::array{130, 257, 129}}) {
     check_bits<float>(m, n, k, nullptr);
     check_bits<float>(m, n, k, "packed");
     check_bits<double>(m, n, k, nullptr);
@@ -270,7 +275,8 @@ TEST(Gemm, BitsDoNotDependOnThreads) {
 
 TEST(Gemm, CutsOfLargeProductsAreSeamless) {
   // More rows, columns and k than are packed at once.
-  for (auto [m, n, k] : {std::array{4100, 9, 11}, std::array{5, 4200, 7}, std::array{6, 17, 5000}}) {
+  for (auto [m, n, k] :
+       {std::array{4100, 9, 11}, std::array{5, 4200, 7}, std::array{6, 17, 5000}}) {
     auto a = noise<int32_t>(int64_t{m} * k, 4), b = noise<int32_t>(int64_t{k} * n, 5);
     std::vector<int32_t> c(int64_t{m} * n), d(c);
     cpu::Gemm g;
@@ -287,7 +293,8 @@ TEST(Gemm, CutsOfLargeProductsAreSeamless) {
 }
 
 TEST(Bmm, EachMatrixOfTheBatch) {
-  for (auto [batch, m, n, k] : {std::array{5, 3, 4, 5}, std::array{40, 33, 20, 17}, std::array{3, 200, 210, 220}}) {
+  for (auto [batch, m, n, k] :
+       {std::array{5, 3, 4, 5}, std::array{40, 33, 20, 17}, std::array{3, 200, 210, 220}}) {
     auto a = noise<float>(int64_t{batch} * m * k, 1), b = noise<float>(int64_t{k} * n, 2);
     std::vector<float> c(int64_t{batch} * m * n), one(int64_t{m} * n), first;
     cpu::BatchedGemm g;

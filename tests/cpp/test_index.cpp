@@ -88,7 +88,8 @@ TEST(Scatter, LastWinsAndSumsAreInOrder) {
       Array<float> first({1, 1});
       for (int threads : {1, 2, 7}) {
         ThreadsGuard guard(threads);
-        Array<float> self({40, 90}, true), expected({40, 90}, true), src({40, 90}), counts({40, 90});
+        Array<float> self({40, 90}, true), expected({40, 90}, true), src({40, 90}),
+            counts({40, 90});
         Array<int64_t> index({40, 90});
         fill(self, 1, 5);
         fill(src, 2);
@@ -111,7 +112,8 @@ TEST(Scatter, LastWinsAndSumsAreInOrder) {
         if (reduction == -1)
           cpu::scatter(self, dim, index, src, 4);
         else
-          cpu::scatter_reduce(self, dim, index, src, ScalarType::Float32, static_cast<cpu::Reduction>(reduction));
+          cpu::scatter_reduce(self, dim, index, src, ScalarType::Float32,
+                              static_cast<cpu::Reduction>(reduction));
         for (int64_t i = 0; i < 40; ++i)
           for (int64_t j = 0; j < 90; ++j)
             ASSERT_EQ(self(i, j), reduction == 4 ? expected(i, j) / counts(i, j) : expected(i, j));
@@ -171,19 +173,28 @@ TEST(Index, AlongOneDimension) {
 TEST(Index, EveryIndexIsChecked) {
   Array<float> self({3, 4}), src({2, 4});
   Array<int64_t> index({2, 4}), one({2});
-  for (int64_t bad : {int64_t{3}, int64_t{5}, int64_t{-1}, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) {
+  for (int64_t bad : {int64_t{3}, int64_t{5}, int64_t{-1}, std::numeric_limits<int64_t>::min(),
+                      std::numeric_limits<int64_t>::max()}) {
     index.values[5] = bad;
     one.values[1] = bad;
-    const std::string expected = "index " + std::to_string(bad) + " is out of bounds for dimension 0 with size 3";
+    const std::string expected =
+        "index " + std::to_string(bad) + " is out of bounds for dimension 0 with size 3";
     using Kind = lamina::ErrorKind;
     EXPECT_EQ(message_of(Kind::Runtime, [&] { cpu::gather(src, self, 0, index, 4); }), expected);
     EXPECT_EQ(message_of(Kind::Runtime, [&] { cpu::scatter(self, 0, index, src, 4); }), expected);
-    EXPECT_EQ(message_of(Kind::Runtime, [&] { cpu::scatter_value(self, 0, index, 1, ScalarType::Float32); }), expected);
-    EXPECT_EQ(message_of(Kind::Runtime, [&] { cpu::scatter_add(self, 0, index, src, ScalarType::Float32); }), expected);
-    EXPECT_EQ(message_of(Kind::Runtime, [&] { cpu::index_add(self, 0, one, src, 1, ScalarType::Float32); }), expected);
+    EXPECT_EQ(message_of(Kind::Runtime,
+                         [&] { cpu::scatter_value(self, 0, index, 1, ScalarType::Float32); }),
+              expected);
+    EXPECT_EQ(message_of(Kind::Runtime,
+                         [&] { cpu::scatter_add(self, 0, index, src, ScalarType::Float32); }),
+              expected);
+    EXPECT_EQ(message_of(Kind::Runtime,
+                         [&] { cpu::index_add(self, 0, one, src, 1, ScalarType::Float32); }),
+              expected);
     message_of(Kind::Index, [&] { cpu::index_select(src, self, 0, one, 4); });
     message_of(Kind::Index, [&] { cpu::index_copy(self, 0, one, src, 4); });
-    if (bad != -1) message_of(Kind::Index, [&] { cpu::index_fill(self, 0, one, 1, ScalarType::Float32); });
+    if (bad != -1)
+      message_of(Kind::Index, [&] { cpu::index_fill(self, 0, one, 1, ScalarType::Float32); });
   }
 }
 
@@ -194,12 +205,14 @@ TEST(Index, Advanced) {
   const std::vector<int64_t> rows{0, -1, 5, 29, -30}, cols{0, 1, 2, 9, -1, -10, 3};
   std::vector<float> out(5 * 7 * 20);
   const std::vector<int64_t> sizes{5, 7, 20}, strides{140, 20, 1}, self_strides{0, 0, 10};
-  const std::vector<int64_t> row_strides{1, 0, 0}, col_strides{0, 1, 0}, indexed_sizes{30, 10}, indexed_strides{200, 1};
+  const std::vector<int64_t> row_strides{1, 0, 0}, col_strides{0, 1, 0}, indexed_sizes{30, 10},
+      indexed_strides{200, 1};
   const int64_t* data[] = {rows.data(), cols.data()};
   const int64_t* index_strides[] = {row_strides.data(), col_strides.data()};
   const int dims[] = {0, 2};
   const cpu::IndexArrays indices{data, index_strides, indexed_sizes, indexed_strides, dims};
-  cpu::index_get({out.data(), sizes, strides}, {self.values.data(), sizes, self_strides}, indices, 4);
+  cpu::index_get({out.data(), sizes, strides}, {self.values.data(), sizes, self_strides}, indices,
+                 4);
   const auto at = [&](int r, int k, int c) -> float& {
     return self.values[((rows[r] + 30) % 30) * 200 + k * 10 + (cols[c] + 10) % 10];
   };
@@ -211,10 +224,13 @@ TEST(Index, Advanced) {
   auto expected = self;
   for (int r = 0; r < 5; ++r)
     for (int c = 0; c < 7; ++c)
-      for (int k = 0; k < 20; ++k) expected.values[((rows[r] + 30) % 30) * 200 + k * 10 + (cols[c] + 10) % 10] += 1;
-  cpu::index_put({self.values.data(), sizes, self_strides}, indices, {ones.data(), sizes, strides}, ScalarType::Float32, true);
+      for (int k = 0; k < 20; ++k)
+        expected.values[((rows[r] + 30) % 30) * 200 + k * 10 + (cols[c] + 10) % 10] += 1;
+  cpu::index_put({self.values.data(), sizes, self_strides}, indices, {ones.data(), sizes, strides},
+                 ScalarType::Float32, true);
   EXPECT_EQ(self.values, expected.values);
-  cpu::index_put({self.values.data(), sizes, self_strides}, indices, {ones.data(), sizes, strides}, ScalarType::Float32, false);
+  cpu::index_put({self.values.data(), sizes, self_strides}, indices, {ones.data(), sizes, strides},
+                 ScalarType::Float32, false);
   EXPECT_EQ(at(0, 0, 0), 1);
 
   const std::vector<int64_t> bad{0, 1, 2, 3, 10, 5, 6};
@@ -222,9 +238,11 @@ TEST(Index, Advanced) {
   const cpu::IndexArrays wrong{bad_data, index_strides, indexed_sizes, indexed_strides, dims};
   const auto before = self.values;
   const auto put = [&] {
-    cpu::index_put({self.values.data(), sizes, self_strides}, wrong, {out.data(), sizes, strides}, ScalarType::Float32, false);
+    cpu::index_put({self.values.data(), sizes, self_strides}, wrong, {out.data(), sizes, strides},
+                   ScalarType::Float32, false);
   };
-  EXPECT_EQ(message_of(lamina::ErrorKind::Index, put), "index 10 is out of bounds for dimension 2 with size 10");
+  EXPECT_EQ(message_of(lamina::ErrorKind::Index, put),
+            "index 10 is out of bounds for dimension 2 with size 10");
   EXPECT_EQ(self.values, before);
 }
 

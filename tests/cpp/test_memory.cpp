@@ -20,7 +20,8 @@ memory::Allocator& cpu() { return memory::cpu_allocator(); }
 TEST(CpuAllocator, BlocksAreAlignedAndApart) {
   std::mt19937 random(1);
   std::vector<std::pair<unsigned char*, size_t>> blocks;
-  for (size_t bytes : {1u, 63u, 64u, 65u, 1000u, 1024u, 1025u, 4096u, 100000u, 1u << 20, (2u << 20) + 1, 5u << 20}) {
+  for (size_t bytes : {1u, 63u, 64u, 65u, 1000u, 1024u, 1025u, 4096u, 100000u, 1u << 20,
+                       (2u << 20) + 1, 5u << 20}) {
     for (int i = 0; i < 20; ++i) {
       auto* p = static_cast<unsigned char*>(cpu().allocate(bytes));
       ASSERT_EQ(reinterpret_cast<uintptr_t>(p) % memory::kAlignment, 0u);

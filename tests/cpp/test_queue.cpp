@@ -115,7 +115,8 @@ TEST(ParallelFor, ThreadCountMayChangeBetweenLoops) {
     std::atomic<int> highest{0};
     queue::parallel_for(0, 64, 1, [&](int64_t, int64_t) {
       int h = highest;
-      while (queue::thread_index() > h && !highest.compare_exchange_weak(h, queue::thread_index())) {
+      while (queue::thread_index() > h &&
+             !highest.compare_exchange_weak(h, queue::thread_index())) {
       }
     });
     EXPECT_LT(highest, n);

@@ -20,14 +20,17 @@ namespace {
 template <class T>
 struct Flat {
   explicit Flat(int64_t n) : values(n), size(n) {}
-  cpu::RandomOutput out() { return {values.data(), lamina::scalar_type_of<T>, {&size, 1}, {&one, 1}}; }
+  cpu::RandomOutput out() {
+    return {values.data(), lamina::scalar_type_of<T>, {&size, 1}, {&one, 1}};
+  }
   std::vector<T> values;
   int64_t size, one = 1;
 };
 
 TEST(Random, RawNumbers) {
   Mt19937Generator g(7);
-  for (uint32_t expected : {327741615u, 976413892u, 3349725721u, 1369975286u}) EXPECT_EQ(g.random(), expected);
+  for (uint32_t expected : {327741615u, 976413892u, 3349725721u, 1369975286u})
+    EXPECT_EQ(g.random(), expected);
   g.set_seed(7);
   EXPECT_EQ(g.random64(), 0x1388f0af3a32e4c4u);
 }
@@ -36,11 +39,13 @@ TEST(Random, Uniforms) {
   Mt19937Generator g(7);
   Flat<float> f(3);
   cpu::uniform(f.out(), 0, 1, g);
-  EXPECT_EQ(f.values, (std::vector<float>{0.5349225401878357f, 0.19880318641662598f, 0.6592116951942444f}));
+  EXPECT_EQ(f.values,
+            (std::vector<float>{0.5349225401878357f, 0.19880318641662598f, 0.6592116951942444f}));
   g.set_seed(7);
   Flat<double> d(3);
   cpu::uniform(d.out(), 0, 1, g);
-  EXPECT_EQ(d.values, (std::vector<double>{0.279380429906404, 0.27369371365176565, 0.8620929614176255}));
+  EXPECT_EQ(d.values,
+            (std::vector<double>{0.279380429906404, 0.27369371365176565, 0.8620929614176255}));
   g.set_seed(7);
   Flat<lamina::BFloat16> b(100000);
   cpu::uniform(b.out(), 0, 1, g);
@@ -52,7 +57,8 @@ TEST(Random, NormalsOfFewAndOfMany) {
   Mt19937Generator g(7);
   Flat<double> few(5);
   cpu::normal(few.out(), 0, 1, g);
-  const double expected[] = {-0.1467950974849952, 0.7861412987235358, 0.9468216090039564, -1.1143440212610307, 1.6907901257942333};
+  const double expected[] = {-0.1467950974849952, 0.7861412987235358, 0.9468216090039564,
+                             -1.1143440212610307, 1.6907901257942333};
   for (int i = 0; i < 5; ++i) EXPECT_NEAR(few.values[i], expected[i], 1e-15);
   g.set_seed(7);
   Flat<float> many(17);
@@ -78,7 +84,8 @@ TEST(Random, Integers) {
   g.set_seed(7);
   Flat<int64_t> full(3);
   cpu::random_from(full.out(), std::numeric_limits<int64_t>::min(), g);
-  EXPECT_EQ(full.values, (std::vector<int64_t>{1407639518939636932, -4059781650074555914, 8087222774582268115}));
+  EXPECT_EQ(full.values,
+            (std::vector<int64_t>{1407639518939636932, -4059781650074555914, 8087222774582268115}));
   g.set_seed(7);
   Flat<int8_t> bytes(3);
   cpu::random_full(bytes.out(), g);
@@ -133,7 +140,8 @@ TEST(Random, StateRoundTrip) {
   EXPECT_EQ(x.values, y.values);
 
   EXPECT_THROW(h.set_state(std::span<const uint8_t>(state).first(100)), lamina::Error);
-  for (size_t at : {8u, 9u, 12u, 16u, 17u, 23u}) {  // left, seeded and next: no read outside the state may follow
+  for (size_t at : {8u, 9u, 12u, 16u, 17u,
+                    23u}) {  // left, seeded and next: no read outside the state may follow
     auto broken = state;
     broken[at] ^= 0xff;
     try {
@@ -155,9 +163,12 @@ TEST(Random, Multinomial) {
   out.resize(2);
   cpu::multinomial(out.data(), w.data(), ScalarType::Float64, 1, 5, 5, 1, 2, false, g);
   EXPECT_EQ(out[0] + out[1], 4);
-  EXPECT_THROW(cpu::multinomial(out.data(), w.data(), ScalarType::Float64, 1, 5, 5, 1, 3, false, g), lamina::Error);
+  EXPECT_THROW(cpu::multinomial(out.data(), w.data(), ScalarType::Float64, 1, 5, 5, 1, 3, false, g),
+               lamina::Error);
   const std::vector<double> bad{-1, 2};
-  EXPECT_THROW(cpu::multinomial(out.data(), bad.data(), ScalarType::Float64, 1, 2, 2, 1, 1, true, g), lamina::Error);
+  EXPECT_THROW(
+      cpu::multinomial(out.data(), bad.data(), ScalarType::Float64, 1, 2, 2, 1, 1, true, g),
+      lamina::Error);
 }
 
 TEST(Random, ThreadsShareAGenerator) {

@@ -46,15 +46,20 @@ void check(int64_t n, uint32_t seed) {
   std::vector<int64_t> expected(n), indices(n);
   for (bool descending : {false, true}) {
     std::iota(expected.begin(), expected.end(), 0);
-    std::stable_sort(expected.begin(), expected.end(),
-                     [&](int64_t a, int64_t b) { return descending ? less(v[b], v[a]) : less(v[a], v[b]); });
-    cpu::sort_rows(sorted.data(), indices.data(), v.data(), 1, n, n, 1, lamina::scalar_type_of<T>, descending);
+    std::stable_sort(expected.begin(), expected.end(), [&](int64_t a, int64_t b) {
+      return descending ? less(v[b], v[a]) : less(v[a], v[b]);
+    });
+    cpu::sort_rows(sorted.data(), indices.data(), v.data(), 1, n, n, 1, lamina::scalar_type_of<T>,
+                   descending);
     ASSERT_EQ(indices, expected);
-    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(std::memcmp(&sorted[i], &v[indices[i]], sizeof(T)), 0);
+    for (int64_t i = 0; i < n; ++i)
+      ASSERT_EQ(std::memcmp(&sorted[i], &v[indices[i]], sizeof(T)), 0);
     for (int64_t k : {int64_t{1}, int64_t{10}, int64_t{60}, n}) {
       if (k > n) continue;
-      cpu::topk_rows(top.data(), indices.data(), v.data(), 1, n, k, n, 1, lamina::scalar_type_of<T>, descending);
-      ASSERT_TRUE(std::equal(expected.begin(), expected.begin() + k, indices.begin())) << n << " " << k;
+      cpu::topk_rows(top.data(), indices.data(), v.data(), 1, n, k, n, 1, lamina::scalar_type_of<T>,
+                     descending);
+      ASSERT_TRUE(std::equal(expected.begin(), expected.begin() + k, indices.begin()))
+          << n << " " << k;
     }
   }
 }
@@ -82,9 +87,14 @@ TEST(Sort, StridedRows) {
   EXPECT_EQ(out, (std::vector<int32_t>{1, 2, 3, 10, 20, 30}));
   EXPECT_EQ(indices, (std::vector<int64_t>{1, 2, 0, 1, 2, 0}));
   cpu::topk_rows(out.data(), indices.data(), v.data(), 2, 3, 2, 1, 2, ScalarType::Int32, true);
-  EXPECT_EQ(std::vector<int32_t>(out.begin(), out.begin() + 4), (std::vector<int32_t>{3, 2, 30, 20}));
-  EXPECT_THROW(cpu::topk_rows(out.data(), indices.data(), v.data(), 2, 3, 4, 1, 2, ScalarType::Int32, true), lamina::Error);
-  EXPECT_THROW(cpu::sort_rows(out.data(), indices.data(), v.data(), 1, 1, 1, 1, ScalarType::Complex64, true), lamina::Error);
+  EXPECT_EQ(std::vector<int32_t>(out.begin(), out.begin() + 4),
+            (std::vector<int32_t>{3, 2, 30, 20}));
+  EXPECT_THROW(
+      cpu::topk_rows(out.data(), indices.data(), v.data(), 2, 3, 4, 1, 2, ScalarType::Int32, true),
+      lamina::Error);
+  EXPECT_THROW(
+      cpu::sort_rows(out.data(), indices.data(), v.data(), 1, 1, 1, 1, ScalarType::Complex64, true),
+      lamina::Error);
 }
 
 TEST(Sort, Searchsorted) {

@@ -1,4 +1,5 @@
-// Programs of the tile machine against plain loops: layouts, element types, registers, levels, threads.
+// Programs of the tile machine against plain loops: layouts, element types, registers, levels,
+// threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +27,8 @@ TEST(Tile, EveryOperationHasItsLoops) {
           EXPECT_EQ(direct_loop(op, t), nullptr);
           continue;
         }
-        EXPECT_EQ(direct_loop(op, t) != nullptr, op_supports(op, t)) << op_info(op).name << ' ' << name(t);
+        EXPECT_EQ(direct_loop(op, t) != nullptr, op_supports(op, t))
+            << op_info(op).name << ' ' << name(t);
       }
     }
   });
@@ -35,12 +37,12 @@ TEST(Tile, EveryOperationHasItsLoops) {
 TEST(Tile, AnyLayoutAndAnyElementTypes) {
   at_every_level([] {
     std::mt19937 g(7);
-    const std::vector<std::vector<int64_t>> shapes = {{},         {1},        {5},          {3000},      {40, 50},
-                                                      {33, 1, 7}, {2, 3, 65}, {1100, 3},    {3, 1100},   {64, 64, 2},
-                                                      {0, 4},     {9, 8, 7, 6}, {2, 2, 2, 2, 2, 2, 2}};
-    const ScalarType types[] = {ScalarType::Float32, ScalarType::Float64, ScalarType::BFloat16, ScalarType::Float16,
-                                ScalarType::Int32,   ScalarType::UInt8,   ScalarType::Int64,    ScalarType::Bool,
-                                ScalarType::Float8E5M2};
+    const std::vector<std::vector<int64_t>> shapes = {
+        {},        {1},       {5},         {3000}, {40, 50},     {33, 1, 7},           {2, 3, 65},
+        {1100, 3}, {3, 1100}, {64, 64, 2}, {0, 4}, {9, 8, 7, 6}, {2, 2, 2, 2, 2, 2, 2}};
+    const ScalarType types[] = {ScalarType::Float32, ScalarType::Float64, ScalarType::BFloat16,
+                                ScalarType::Float16, ScalarType::Int32,   ScalarType::UInt8,
+                                ScalarType::Int64,   ScalarType::Bool,    ScalarType::Float8E5M2};
     for (const auto& shape : shapes)
       for (int round = 0; round < 12; ++round) {
         const auto make = [&](ScalarType t, bool may_broadcast) {
@@ -59,11 +61,13 @@ TEST(Tile, AnyLayoutAndAnyElementTypes) {
         Array out = make(round % 2 ? ScalarType::Float32 : ScalarType::BFloat16, false);
         run_op(Op::sub, ScalarType::Float32, out, {&a, &b});
         for (int64_t i = 0; i < out.numel(); ++i) {
-          const float expected = static_cast<float>(a.get(i).to_double()) - static_cast<float>(b.get(i).to_double());
+          const float expected =
+              static_cast<float>(a.get(i).to_double()) - static_cast<float>(b.get(i).to_double());
           Array one(out.dtype, {});
           one.set(0, Scalar(expected));
           ASSERT_EQ(out.get(i).to_double(), one.get(0).to_double())
-              << i << " of " << str(std::span<const int64_t>(shape)) << ' ' << name(a.dtype) << ' ' << name(b.dtype);
+              << i << " of " << str(std::span<const int64_t>(shape)) << ' ' << name(a.dtype) << ' '
+              << name(b.dtype);
         }
       }
   });
@@ -83,11 +87,13 @@ TEST(Tile, CopyConvertsBetweenAllTypes) {
             S s;
             std::memcpy(&s, in.at(i), sizeof s);
             visit(to, [&]<class D>(TypeTag<D>) {
-              const D d = is_small_float_type<D> ? convert_to<D>(convert_to<float>(s)) : convert_to<D>(s);
+              const D d =
+                  is_small_float_type<D> ? convert_to<D>(convert_to<float>(s)) : convert_to<D>(s);
               std::memcpy(expected.at(0), &d, sizeof d);
             });
           });
-          ASSERT_EQ(std::memcmp(out.at(i), expected.at(0), item_size(to)), 0) << name(from) << " to " << name(to);
+          ASSERT_EQ(std::memcmp(out.at(i), expected.at(0), item_size(to)), 0)
+              << name(from) << " to " << name(to);
         }
       }
   });
@@ -95,7 +101,8 @@ TEST(Tile, CopyConvertsBetweenAllTypes) {
 
 TEST(Tile, FloatToIntegerIsTheSameInLoopsAndAlone) {
   at_every_level([] {
-    const double values[] = {0.5, -1.5, 300, -300, 1e5, 3e9, -3e9, 1e10, 1e19, 1.9e19, 1e20, -1e19, NAN, INFINITY, -INFINITY};
+    const double values[] = {0.5,  -1.5,   300,  -300,  1e5, 3e9,      -3e9,     1e10,
+                             1e19, 1.9e19, 1e20, -1e19, NAN, INFINITY, -INFINITY};
     for (ScalarType from : {ScalarType::Float32, ScalarType::Float64})
       for (ScalarType to : kAllScalarTypes) {
         if (!is_integral(to)) continue;
@@ -106,7 +113,8 @@ TEST(Tile, FloatToIntegerIsTheSameInLoopsAndAlone) {
         for (int64_t i = 0; i < 150; ++i) {
           Array alone(to, {});
           convert(alone.at(0), to, in.at(i), from, 1);
-          ASSERT_EQ(out.get(i).to_int(), alone.get(0).to_int()) << name(to) << ' ' << values[i % 15];
+          ASSERT_EQ(out.get(i).to_int(), alone.get(0).to_int())
+              << name(to) << ' ' << values[i % 15];
         }
       }
   });
@@ -114,14 +122,24 @@ TEST(Tile, FloatToIntegerIsTheSameInLoopsAndAlone) {
 
 // m = b1 * m + (1 - b1) * g;  p = p - lr * m, in place, the second reading what the first wrote.
 TEST(Tile, ProgramsOfManyInstructionsInPlace) {
-  static constexpr Instr code[] = {
-      {Op::sub, 5, 4, 3}, {Op::mul, 5, 5, 1}, {Op::madd, 5, 5, 3, 2}, {Op::mul, 6, 5, 4}, {Op::sub, 6, 0, 6}};
+  static constexpr Instr code[] = {{Op::sub, 5, 4, 3},
+                                   {Op::mul, 5, 5, 1},
+                                   {Op::madd, 5, 5, 3, 2},
+                                   {Op::mul, 6, 5, 4},
+                                   {Op::sub, 6, 0, 6}};
   static constexpr RegClass classes[7] = {};
   static constexpr uint8_t outputs[] = {5, 6};
   static constexpr Scalar constants[] = {Scalar(1.0)};
-  static constexpr Program program{.code = code, .classes = classes, .outputs = outputs, .constants = constants,
-                                   .num_instr = 5, .num_inputs = 3, .num_scalars = 1, .num_constants = 1,
-                                   .num_outputs = 2, .num_registers = 7};
+  static constexpr Program program{.code = code,
+                                   .classes = classes,
+                                   .outputs = outputs,
+                                   .constants = constants,
+                                   .num_instr = 5,
+                                   .num_inputs = 3,
+                                   .num_scalars = 1,
+                                   .num_constants = 1,
+                                   .num_outputs = 2,
+                                   .num_registers = 7};
   at_every_level([] {
     for (ScalarType t : {ScalarType::Float32, ScalarType::BFloat16}) {
       Array p(t, {70, 50}), g(t, {70, 50}, {1, 0}), m(t, {70, 50});
@@ -132,15 +150,22 @@ TEST(Tile, ProgramsOfManyInstructionsInPlace) {
       const Operand outs[] = {m.operand(), p.operand()};
       const Operand ins[] = {p.operand(), g.operand(), m.operand()};
       const Scalar scalars[] = {Scalar(0.9)};
-      run({.program = &program, .compute = ScalarType::Float32, .ndim = 2, .sizes = p.sizes.data(), .outs = outs,
-           .ins = ins, .scalars = scalars});
+      run({.program = &program,
+           .compute = ScalarType::Float32,
+           .ndim = 2,
+           .sizes = p.sizes.data(),
+           .outs = outs,
+           .ins = ins,
+           .scalars = scalars});
       for (int64_t i = 0; i < p.numel(); ++i) {
         const float b1 = 0.9f;
         const float grad = static_cast<float>(g.get(i).to_double());
         const float mi = (1.0f - b1) * grad + b1 * static_cast<float>(m0.get(i).to_double());
         const float pi = static_cast<float>(p0.get(i).to_double()) - mi * 1.0f;
-        ASSERT_EQ(m.get(i).to_double(), t == ScalarType::Float32 ? mi : static_cast<float>(BFloat16(mi)));
-        ASSERT_EQ(p.get(i).to_double(), t == ScalarType::Float32 ? pi : static_cast<float>(BFloat16(pi)));
+        ASSERT_EQ(m.get(i).to_double(),
+                  t == ScalarType::Float32 ? mi : static_cast<float>(BFloat16(mi)));
+        ASSERT_EQ(p.get(i).to_double(),
+                  t == ScalarType::Float32 ? pi : static_cast<float>(BFloat16(pi)));
       }
     }
   });
@@ -151,17 +176,29 @@ TEST(Tile, AnOutputOverAnInputThatIsReadLater) {
   static constexpr Instr code[] = {{Op::add, 2, 0, 1}, {Op::mul, 3, 0, 1}};
   static constexpr RegClass classes[4] = {};
   static constexpr uint8_t outputs[] = {2, 3};
-  static constexpr Program program{.code = code, .classes = classes, .outputs = outputs, .num_instr = 2,
-                                   .num_inputs = 2, .num_outputs = 2, .num_registers = 4};
-  Array a(ScalarType::Float32, {5000}), b(ScalarType::Float32, {5000}), c(ScalarType::Float32, {5000});
+  static constexpr Program program{.code = code,
+                                   .classes = classes,
+                                   .outputs = outputs,
+                                   .num_instr = 2,
+                                   .num_inputs = 2,
+                                   .num_outputs = 2,
+                                   .num_registers = 4};
+  Array a(ScalarType::Float32, {5000}), b(ScalarType::Float32, {5000}),
+      c(ScalarType::Float32, {5000});
   a.randomize(1);
   b.randomize(2);
   Array a0 = a;
   const Operand outs[] = {a.operand(), c.operand()};
   const Operand ins[] = {a.operand(), b.operand()};
-  run({.program = &program, .compute = ScalarType::Float32, .ndim = 1, .sizes = a.sizes.data(), .outs = outs, .ins = ins});
+  run({.program = &program,
+       .compute = ScalarType::Float32,
+       .ndim = 1,
+       .sizes = a.sizes.data(),
+       .outs = outs,
+       .ins = ins});
   for (int64_t i = 0; i < 5000; ++i) {
-    const float x = static_cast<float>(a0.get(i).to_double()), y = static_cast<float>(b.get(i).to_double());
+    const float x = static_cast<float>(a0.get(i).to_double()),
+                y = static_cast<float>(b.get(i).to_double());
     ASSERT_EQ(a.get(i).to_double(), x + y);
     ASSERT_EQ(c.get(i).to_double(), x * y);
   }
@@ -169,7 +206,8 @@ TEST(Tile, AnOutputOverAnInputThatIsReadLater) {
 
 TEST(Tile, RegisterClassesOfComplexAndBool) {
   at_every_level([] {
-    Array z(ScalarType::Complex64, {30, 40}, {1, 0}), w(ScalarType::Complex64, {30, 40}), size(ScalarType::Float32, {30, 40});
+    Array z(ScalarType::Complex64, {30, 40}, {1, 0}), w(ScalarType::Complex64, {30, 40}),
+        size(ScalarType::Float32, {30, 40});
     z.randomize(1);
     w.randomize(2);
     run_op(Op::abs, ScalarType::Complex64, size, {&z});
@@ -264,7 +302,8 @@ TEST(Tile, ComplexDivisionAndMagnitudeStayInRange) {
   using C = std::complex<float>;
   at_every_level([] {
     EXPECT_EQ(apply(Op::div, C(0, 0), C(1e-36f, 0)), C(0, 0));
-    EXPECT_NEAR(std::abs(apply(Op::div, C(-8e-24f, -6e-24f), C(1e-23f, 0)) - C(-0.8f, -0.6f)), 0, 1e-5);
+    EXPECT_NEAR(std::abs(apply(Op::div, C(-8e-24f, -6e-24f), C(1e-23f, 0)) - C(-0.8f, -0.6f)), 0,
+                1e-5);
     const C big(0, -1e20f);
     float size = 0;
     direct_loop(Op::abs, ScalarType::Complex64)(&size, &big, nullptr, nullptr, 1);
@@ -294,7 +333,8 @@ TEST(Tile, SameBitsForAnyNumberOfThreads) {
     std::vector<unsigned char> first;
     for (int threads : {1, 2, 7}) {
       queue::set_num_threads(threads);
-      Array a(ScalarType::Float32, {300, 401}, {1, 0}), b(ScalarType::BFloat16, {300, 401}), out(ScalarType::Float32, {300, 401});
+      Array a(ScalarType::Float32, {300, 401}, {1, 0}), b(ScalarType::BFloat16, {300, 401}),
+          out(ScalarType::Float32, {300, 401});
       a.randomize(1);
       b.randomize(2);
       if (op_info(op).arity == 2)
@@ -313,7 +353,8 @@ TEST(Tile, SameBitsForAnyNumberOfThreads) {
 TEST(Isa, OffersWhatTheMachineHas) {
   EXPECT_TRUE(isa_available(Isa::Baseline));
 #if defined(__x86_64__)
-  EXPECT_EQ(isa_available(Isa::Avx2), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+  EXPECT_EQ(isa_available(Isa::Avx2),
+            __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
 #endif
 }
 

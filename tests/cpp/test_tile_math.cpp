@@ -1,4 +1,5 @@
-// Elementary functions: error bounds in units of the last place, special values, independence of position.
+// Elementary functions: error bounds in units of the last place, special values, independence of
+// position.
 #include <gtest/gtest.h>
 
 #include "tests/cpp/tile_testing.h"
@@ -10,9 +11,30 @@ using testing::at_every_level;
 
 template <class T>
 std::vector<T> samples() {
-  std::vector<T> v = {T(0.0), T(-0.0), T(INFINITY), T(-INFINITY), T(NAN), T(1), T(-1), T(0.5), T(-0.5), T(2), T(-2), T(88.7), T(-87.4),
-                      T(-103.9), T(709.7), T(-745.1), T(1e5), T(1e10), T(1e20), std::numeric_limits<T>::min(), -std::numeric_limits<T>::min(),
-                      std::numeric_limits<T>::denorm_min(), std::numeric_limits<T>::max(), -std::numeric_limits<T>::max()};
+  std::vector<T> v = {T(0.0),
+                      T(-0.0),
+                      T(INFINITY),
+                      T(-INFINITY),
+                      T(NAN),
+                      T(1),
+                      T(-1),
+                      T(0.5),
+                      T(-0.5),
+                      T(2),
+                      T(-2),
+                      T(88.7),
+                      T(-87.4),
+                      T(-103.9),
+                      T(709.7),
+                      T(-745.1),
+                      T(1e5),
+                      T(1e10),
+                      T(1e20),
+                      std::numeric_limits<T>::min(),
+                      -std::numeric_limits<T>::min(),
+                      std::numeric_limits<T>::denorm_min(),
+                      std::numeric_limits<T>::max(),
+                      -std::numeric_limits<T>::max()};
   std::mt19937_64 g(5);
   std::normal_distribution<double> normal;
   std::uniform_real_distribution<double> unit(-1, 1);
@@ -29,15 +51,21 @@ std::vector<T> samples() {
 template <class T>
 double ulps(T got, long double exact) {
   const T rounded = static_cast<T>(exact);
-  if (std::isnan(rounded) || std::isnan(got)) return std::isnan(rounded) && std::isnan(got) ? 0 : INFINITY;
+  if (std::isnan(rounded) || std::isnan(got))
+    return std::isnan(rounded) && std::isnan(got) ? 0 : INFINITY;
   if (std::isinf(rounded) || std::isinf(got)) {
     if (rounded == got) return 0;
-    return std::fabs(got) == std::numeric_limits<T>::max() || std::fabs(rounded) == std::numeric_limits<T>::max() ? 1 : INFINITY;
+    return std::fabs(got) == std::numeric_limits<T>::max() ||
+                   std::fabs(rounded) == std::numeric_limits<T>::max()
+               ? 1
+               : INFINITY;
   }
   if (rounded == 0 && got == 0) return std::signbit(rounded) == std::signbit(got) ? 0 : INFINITY;
   int exponent = 0;
   std::frexp(rounded, &exponent);
-  const long double unit = std::ldexp(1.0L, std::max(exponent, std::numeric_limits<T>::min_exponent) - std::numeric_limits<T>::digits);
+  const long double unit =
+      std::ldexp(1.0L, std::max(exponent, std::numeric_limits<T>::min_exponent) -
+                           std::numeric_limits<T>::digits);
   return static_cast<double>(std::fabs((static_cast<long double>(got) - exact) / unit));
 }
 
@@ -52,14 +80,16 @@ void check(Op op, long double (*exact)(long double), double bound) {
     if (i % 16) continue;
     T alone;
     loop(&alone, &x[i], nullptr, nullptr, 1);
-    ASSERT_TRUE(std::memcmp(&alone, &y[i], sizeof(T)) == 0 || (std::isnan(alone) && std::isnan(y[i]))) << op_info(op).name << ' ' << x[i];
+    ASSERT_TRUE(std::memcmp(&alone, &y[i], sizeof(T)) == 0 ||
+                (std::isnan(alone) && std::isnan(y[i])))
+        << op_info(op).name << ' ' << x[i];
   }
 }
 
 TEST(TileMath, ErrorsStayWithinFourUlp) {
   at_every_level([] {
-#define LAMINA_CHECK_FUNCTION(name)                                                       \
-  check<float>(Op::name, [](long double v) -> long double { return std::name(v); }, 4);   \
+#define LAMINA_CHECK_FUNCTION(name)                                                     \
+  check<float>(Op::name, [](long double v) -> long double { return std::name(v); }, 4); \
   check<double>(Op::name, [](long double v) -> long double { return std::name(v); }, 4);
     LAMINA_CHECK_FUNCTION(exp)
     LAMINA_CHECK_FUNCTION(exp2)
@@ -101,19 +131,27 @@ void check_two(Op op, long double (*exact)(long double, long double), double bou
       b.push_back(x[j]);
     }
   std::vector<T> y(a.size());
-  direct_loop(op, scalar_type_of<T>)(y.data(), a.data(), b.data(), nullptr, static_cast<int64_t>(a.size()));
+  direct_loop(op, scalar_type_of<T>)(y.data(), a.data(), b.data(), nullptr,
+                                     static_cast<int64_t>(a.size()));
   for (size_t i = 0; i < a.size(); ++i)
-    ASSERT_LE(ulps(y[i], exact(a[i], b[i])), bound) << op_info(op).name << '(' << a[i] << ", " << b[i] << ") = " << y[i];
+    ASSERT_LE(ulps(y[i], exact(a[i], b[i])), bound)
+        << op_info(op).name << '(' << a[i] << ", " << b[i] << ") = " << y[i];
 }
 
 TEST(TileMath, FunctionsOfTwo) {
   at_every_level([] {
-    check_two<float>(Op::pow, [](long double a, long double b) -> long double { return std::pow(a, b); }, 4);
-    check_two<double>(Op::pow, [](long double a, long double b) -> long double { return std::pow(a, b); }, 4);
-    check_two<float>(Op::atan2, [](long double a, long double b) -> long double { return std::atan2(a, b); }, 4);
-    check_two<double>(Op::atan2, [](long double a, long double b) -> long double { return std::atan2(a, b); }, 4);
-    check_two<float>(Op::hypot, [](long double a, long double b) -> long double { return std::hypot(a, b); }, 4);
-    check_two<double>(Op::hypot, [](long double a, long double b) -> long double { return std::hypot(a, b); }, 4);
+    check_two<float>(
+        Op::pow, [](long double a, long double b) -> long double { return std::pow(a, b); }, 4);
+    check_two<double>(
+        Op::pow, [](long double a, long double b) -> long double { return std::pow(a, b); }, 4);
+    check_two<float>(
+        Op::atan2, [](long double a, long double b) -> long double { return std::atan2(a, b); }, 4);
+    check_two<double>(
+        Op::atan2, [](long double a, long double b) -> long double { return std::atan2(a, b); }, 4);
+    check_two<float>(
+        Op::hypot, [](long double a, long double b) -> long double { return std::hypot(a, b); }, 4);
+    check_two<double>(
+        Op::hypot, [](long double a, long double b) -> long double { return std::hypot(a, b); }, 4);
   });
 }
 

@@ -1,4 +1,5 @@
-// What the tests of the tile machine share: arrays of any type and layout, and every level that runs here.
+// What the tests of the tile machine share: arrays of any type and layout, and every level that
+// runs here.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,10 +22,10 @@ struct Array {
   std::vector<unsigned char> memory;
   int64_t offset = 0;
 
-  // Dimensions are laid out in the order `order` (last is innermost), each `step` times as wide; dimensions in
-  // `broadcast` have stride 0.
-  Array(ScalarType t, std::vector<int64_t> shape, std::vector<int> order = {}, int64_t step = 1, bool flip = false,
-        std::vector<bool> broadcast = {})
+  // Dimensions are laid out in the order `order` (last is innermost), each `step` times as wide;
+  // dimensions in `broadcast` have stride 0.
+  Array(ScalarType t, std::vector<int64_t> shape, std::vector<int> order = {}, int64_t step = 1,
+        bool flip = false, std::vector<bool> broadcast = {})
       : dtype(t), sizes(std::move(shape)) {
     const size_t n = sizes.size();
     strides.assign(n, 0);
@@ -102,8 +103,13 @@ inline void run_op(Op op, ScalarType compute, Array& out, std::vector<Array*> in
   std::vector<Operand> operands;
   for (Array* a : ins) operands.push_back(a->operand());
   const Operand o = out.operand();
-  run({.program = &one_op(op), .compute = compute, .ndim = static_cast<int>(out.sizes.size()),
-       .sizes = out.sizes.data(), .outs = &o, .ins = operands.data(), .scalars = scalars.data()});
+  run({.program = &one_op(op),
+       .compute = compute,
+       .ndim = static_cast<int>(out.sizes.size()),
+       .sizes = out.sizes.data(),
+       .outs = &o,
+       .ins = operands.data(),
+       .scalars = scalars.data()});
 }
 
 }  // namespace lamina::tile::testing

@@ -65,7 +65,10 @@ class File:
         if values.dtype.kind == "c":
             values = [[float(v.real), float(v.imag)] for v in values]
         elif values.dtype.itemsize == 4 and values.dtype.kind == "f":
-            values = [float(repr(v).split("(")[-1].rstrip(")")) if np.isfinite(v) else float(v) for v in values]
+            values = [
+                float(repr(v).split("(")[-1].rstrip(")")) if np.isfinite(v) else float(v)
+                for v in values
+            ]
         else:
             values = values.tolist()
         return [dtype, sizes, values]
@@ -95,7 +98,9 @@ def result(file, expected):
         if expected.get("c") not in (None, "x"):
             raise Unfit
         return {"result": file.array(expected["T"])}
-    items = expected.get("l") or expected.get("t") or (expected["n"][1] if "n" in expected else None)
+    items = (
+        expected.get("l") or expected.get("t") or (expected["n"][1] if "n" in expected else None)
+    )
     if not items or any(set(i) != {"T"} for i in items):
         raise Unfit
     return {"results": [file.array(i["T"]) for i in items]}
@@ -118,7 +123,11 @@ def take(file, sample):
     for case in sample["cases"]:
         if case["k"] == "error" and "prog" not in case and "outs" not in case:
             return [{**base, "error": case["err"]}]
-        if case["k"] == "forward" and forward is None and not {"random", "inv", "after", "prog"} & set(case):
+        if (
+            case["k"] == "forward"
+            and forward is None
+            and not {"random", "inv", "after", "prog"} & set(case)
+        ):
             forward = {**base, **result(file, case["exp"])}
             dtype = (forward.get("result") or forward["results"][0])[0]
             forward["tolerance"] = case.get("tol") or TOLERANCE.get(dtype, [0, 0])
@@ -156,7 +165,10 @@ def main(folder):
         kept.sort(key=lambda k: k[:2])
         cases += [c for _, _, c in kept[:PER_OPERATOR]]
     text = '{"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}\n"
-    with open(Path(__file__).parent / "conformance.json.gz", "wb") as raw, gzip.GzipFile("", "wb", 9, raw, 0) as out:
+    with (
+        open(Path(__file__).parent / "conformance.json.gz", "wb") as raw,
+        gzip.GzipFile("", "wb", 9, raw, 0) as out,
+    ):
         out.write(text.encode())
     print(len(cases), "cases of", len({c["op"] for c in cases}), "operators")
 

@@ -60,8 +60,9 @@ template <class V, class T>
 
 #define LAMINA_TILE_MATH1(X)                                                                     \
   X(exp)                                                                                         \
-  X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) \
-      X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(erf) X(erfc)
+  X(exp2)                                                                                        \
+  X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) \
+      X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(erf) X(erfc)
 #define LAMINA_TILE_MATH2(X) X(pow) X(atan2) X(hypot)
 
 #ifdef LAMINA_TILE_LIBMVEC
