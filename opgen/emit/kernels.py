@@ -363,7 +363,9 @@ def _write_in_place(op: Operator, f: Function, kernel: str) -> str:
     readable = _readable(op)
     on_result = f"kernels::{kernel}(result{comma}{rest});\n"
     on_first = f"kernels::{kernel}({first}{comma}{rest});\n"
-    if readable and kernel != "copy":  # copy has an error of its own; kernels of one tensor know meta
+    if (
+        readable and kernel != "copy"
+    ):  # copy has an error of its own; kernels of one tensor know meta
         on_result = _unless_meta("result", readable, on_result)
         on_first = _unless_meta(first, readable, on_first)
     else:
