@@ -11,30 +11,71 @@
 namespace lamina {
 
 // X(name). Order is priority: backends, then layers from the innermost to the outermost.
-#define LAMINA_DISPATCH_KEYS(X)                                                                    \
-  X(Undefined)                                                                                     \
-  X(CPU)                                                                                           \
-  X(CUDA) X(Meta) X(QuantizedCPU) X(QuantizedCUDA) X(CustomRNGKeyId) X(MkldnnCPU) X(SparseCPU)     \
-      X(SparseCUDA) X(SparseMeta) X(SparseCsrCPU) X(SparseCsrCUDA) X(SparseCsrMeta)                \
-          X(NestedTensorCPU) X(NestedTensorCUDA) X(NestedTensorMeta) X(PrivateUse1)                \
-              X(BackendSelect) X(Python) X(Fake) X(FuncTorchDynamicLayerBackMode) X(Functionalize) \
-                  X(Named) X(Conjugate) X(Negative) X(ZeroTensor) X(ADInplaceOrView)               \
-                      X(AutogradOther) X(AutogradFunctionality) X(AutogradNestedTensor)            \
-                          X(AutogradCPU) X(AutogradCUDA) X(AutogradMeta) X(AutogradPrivateUse1)    \
-                              X(Tracer) X(AutocastCPU) X(AutocastCUDA) X(FuncTorchBatched)         \
-                                  X(BatchedNestedTensor) X(FuncTorchVmapMode) X(Batched)           \
-                                      X(VmapMode) X(FuncTorchGradWrapper) X(DeferredInit)          \
-                                          X(PythonTLSSnapshot) X(FuncTorchDynamicLayerFrontMode)   \
-                                              X(TESTING_ONLY_GenericWrapper)                       \
-                                                  X(TESTING_ONLY_GenericMode) X(PreDispatch)       \
-                                                      X(PythonDispatcher)
+// clang-format off: one a line
+#define LAMINA_DISPATCH_KEYS(X) \
+  X(Undefined) \
+  X(CPU) \
+  X(CUDA) \
+  X(Meta) \
+  X(QuantizedCPU) \
+  X(QuantizedCUDA) \
+  X(CustomRNGKeyId) \
+  X(MkldnnCPU) \
+  X(SparseCPU) \
+  X(SparseCUDA) \
+  X(SparseMeta) \
+  X(SparseCsrCPU) \
+  X(SparseCsrCUDA) \
+  X(SparseCsrMeta) \
+  X(NestedTensorCPU) \
+  X(NestedTensorCUDA) \
+  X(NestedTensorMeta) \
+  X(PrivateUse1) \
+  X(BackendSelect) \
+  X(Python) \
+  X(Fake) \
+  X(FuncTorchDynamicLayerBackMode) \
+  X(Functionalize) \
+  X(Named) \
+  X(Conjugate) \
+  X(Negative) \
+  X(ZeroTensor) \
+  X(ADInplaceOrView) \
+  X(AutogradOther) \
+  X(AutogradFunctionality) \
+  X(AutogradNestedTensor) \
+  X(AutogradCPU) \
+  X(AutogradCUDA) \
+  X(AutogradMeta) \
+  X(AutogradPrivateUse1) \
+  X(Tracer) \
+  X(AutocastCPU) \
+  X(AutocastCUDA) \
+  X(FuncTorchBatched) \
+  X(BatchedNestedTensor) \
+  X(FuncTorchVmapMode) \
+  X(Batched) \
+  X(VmapMode) \
+  X(FuncTorchGradWrapper) \
+  X(DeferredInit) \
+  X(PythonTLSSnapshot) \
+  X(FuncTorchDynamicLayerFrontMode) \
+  X(TESTING_ONLY_GenericWrapper) \
+  X(TESTING_ONLY_GenericMode) \
+  X(PreDispatch) \
+  X(PythonDispatcher)
+// clang-format on
 
 // Keys a kernel can be registered for but no tensor carries: each stands for a set of the above.
-#define LAMINA_ALIAS_KEYS(X)                                                \
-  X(Autograd)                                                               \
-  X(CompositeImplicitAutograd)                                              \
-  X(FuncTorchBatchedDecomposition) X(CompositeImplicitAutogradNestedTensor) \
-      X(CompositeExplicitAutograd) X(CompositeExplicitAutogradNonFunctional)
+// clang-format off: one a line
+#define LAMINA_ALIAS_KEYS(X) \
+  X(Autograd) \
+  X(CompositeImplicitAutograd) \
+  X(FuncTorchBatchedDecomposition) \
+  X(CompositeImplicitAutogradNestedTensor) \
+  X(CompositeExplicitAutograd) \
+  X(CompositeExplicitAutogradNonFunctional)
+// clang-format on
 
 enum class DispatchKey : uint8_t {
 #define X(k) k,

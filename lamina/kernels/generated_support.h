@@ -29,7 +29,8 @@ class Target {
   Tensor work_;
 };
 
-// Before a kernel that reads bytes: raises Runtime for operands on the meta device, which have none.
+// Before a kernel that reads bytes: raises Runtime for operands on the meta device, which have
+// none.
 void check_readable(std::initializer_list<const Tensor*> tensors, const char* op);
 void check_readable(TensorList tensors, const char* op);
 

@@ -58,11 +58,30 @@ template <class V, class T>
 }  // namespace
 }  // namespace lamina::tile::LAMINA_TILE_LEVEL
 
-#define LAMINA_TILE_MATH1(X)                                                                     \
-  X(exp)                                                                                         \
-  X(exp2)                                                                                        \
-  X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) \
-      X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(erf) X(erfc)
+// clang-format off: one a line
+#define LAMINA_TILE_MATH1(X) \
+  X(exp) \
+  X(exp2) \
+  X(expm1) \
+  X(log) \
+  X(log2) \
+  X(log10) \
+  X(log1p) \
+  X(sin) \
+  X(cos) \
+  X(tan) \
+  X(asin) \
+  X(acos) \
+  X(atan) \
+  X(sinh) \
+  X(cosh) \
+  X(tanh) \
+  X(asinh) \
+  X(acosh) \
+  X(atanh) \
+  X(erf) \
+  X(erfc)
+// clang-format on
 #define LAMINA_TILE_MATH2(X) X(pow) X(atan2) X(hypot)
 
 #ifdef LAMINA_TILE_LIBMVEC
