@@ -81,20 +81,25 @@ void Reduction::choose_mode() {
   LAMINA_INTERNAL_CHECK(ok, "reduction ", static_cast<int>(call.kind), " has no loop for ", type);
 }
 
+// The other sizes and strides of an empty tensor may be anything: their products wrap, and nothing uses them.
+static int64_t wrapping(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
 void Reduction::collect_dims() {
   const auto add = [&](Dims& dims, int d) {
     const int n = dims.n++;
     dims.size[n] = call.sizes[d];
-    dims.in[n] = call.input.strides[d] * in_item;
+    dims.in[n] = wrapping(call.input.strides[d], in_item);
     const bool keeps = &dims == &kept;
-    dims.out[n] = keeps ? call.out.strides[d] * int64_t(item_size(call.out.dtype)) : 0;
+    dims.out[n] = keeps ? wrapping(call.out.strides[d], int64_t(item_size(call.out.dtype))) : 0;
     dims.index[n] = keeps && call.out_index.data
                         ? call.out_index.strides[d] * int64_t(item_size(call.out_index.dtype))
                         : 0;
   };
   for (int d = call.ndim - 1; d >= 0; --d) {
     Dims& dims = call.reduced[d] ? reduced : kept;
-    dims.count *= call.sizes[d];
+    dims.count = wrapping(dims.count, call.sizes[d]);
     if (call.sizes[d] != 1) add(dims, d);
   }
   const auto magnitude = [](int64_t v) { return v < 0 ? -v : v; };
