@@ -226,14 +226,12 @@ def built(generated):
         folder / "mini" / "lamina" / "generated",
         folder / "after" / "lamina" / "generated",
     )
-    sources = {
-        "ops": alone / "ops_0.cpp",
-        "kernels": alone / "kernels_0.cpp",
-        "autograd": alone / "autograd_0.cpp",
-        "python": alone / "python_0.cpp",
-        "table": full / "table.cpp",
-        "python_tables": full / "python_tables.cpp",
-    }
+    sources = {}
+    for kind in ("ops", "kernels", "autograd", "python"):
+        # The shards in one unit.
+        sources[kind] = folder / f"{kind}.cpp"
+        sources[kind].write_text("".join(f'#include "{p}"\n' for p in sorted(alone.glob(f"{kind}_[0-9].cpp"))))
+    sources |= {name: full / f"{name}.cpp" for name in ("table", "python_tables")}
     includes = ["-I", str(folder / "after"), "-I", str(ROOT), "-I", sysconfig.get_path("include")]
 
     def compile_one(item):
