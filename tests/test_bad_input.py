@@ -307,7 +307,6 @@ def test_operands_without_bytes_beside_others():
         lambda: c.masked_fill(b, m0),
         lambda: m.masked_fill(b, 1),
         lambda: c.masked_select(mb),
-        lambda: c.masked_scatter(b, m),
         lambda: c[mi[0]],
         lambda: c.__setitem__(mi[0], 1),
         lambda: c.__setitem__(i[0], m0),

@@ -73,9 +73,9 @@ void measure(PyObject* o, size_t depth, Found& found) {
   }
   if (depth >= kMaxDims)
     raise_value(std::string("too many dimensions '") + Py_TYPE(o)->tp_name + "': at most 64");
+  // A released memoryview gives an iterator of nothing; its length raises.
+  if (PySequence_Size(o) < 0) throw PythonError{};
   Ref items = owned(PySequence_Fast(o, "not a sequence"));
-  // A released memoryview gives an iterator and sets an error at the same time.
-  if (PyErr_Occurred()) throw PythonError{};
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
   if (found.sizes.size() == depth) found.sizes.push_back(n);
   if (found.sizes[depth] != n)

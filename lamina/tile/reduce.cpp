@@ -116,9 +116,9 @@ void Reduction::collect_dims() {
     int last = 0;
     for (int d = 1; d < dims.n; ++d) {
       const int64_t s = dims.size[last];
-      if (dims.in[d] == s * dims.in[last] && dims.out[d] == s * dims.out[last] &&
-          dims.index[d] == s * dims.index[last]) {
-        dims.size[last] *= dims.size[d];
+      if (dims.in[d] == wrapping(s, dims.in[last]) && dims.out[d] == wrapping(s, dims.out[last]) &&
+          dims.index[d] == wrapping(s, dims.index[last])) {
+        dims.size[last] = wrapping(s, dims.size[d]);
       } else if (++last != d) {
         dims.size[last] = dims.size[d];
         dims.in[last] = dims.in[d];
