@@ -125,13 +125,7 @@ TOLERANCE = {
 }
 
 
-# A complex logaddexp may differ by a whole turn of the imaginary part, which is a logarithm too.
-UNDECIDED = {"logaddexp"}
-
-
-@pytest.mark.parametrize(
-    "op", [pytest.param(op, marks=pytest.mark.xfail(strict=False)) if op in UNDECIDED else op for op in CASES]
-)
+@pytest.mark.parametrize("op", CASES)
 def test_recorded_calls(op):
     for case in CASES[op]:
         run(case)

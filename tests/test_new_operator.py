@@ -230,7 +230,9 @@ def built(generated):
     for kind in ("ops", "kernels", "autograd", "python"):
         # The shards in one unit.
         sources[kind] = folder / f"{kind}.cpp"
-        sources[kind].write_text("".join(f'#include "{p}"\n' for p in sorted(alone.glob(f"{kind}_[0-9].cpp"))))
+        sources[kind].write_text(
+            "".join(f'#include "{p}"\n' for p in sorted(alone.glob(f"{kind}_[0-9].cpp")))
+        )
     sources |= {name: full / f"{name}.cpp" for name in ("table", "python_tables")}
     includes = ["-I", str(folder / "after"), "-I", str(ROOT), "-I", sysconfig.get_path("include")]
 

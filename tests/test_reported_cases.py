@@ -50,7 +50,9 @@ def test_small_integers_beside_numbers_they_cannot_hold(number):
     assert (x < number).tolist() == [v < number for v in values]
     assert (x > number).tolist() == [v > number for v in values]
     for low, high in ((number, None), (None, number)):
-        want = [min(max(v, -INF if low is None else low), INF if high is None else high) for v in values]
+        want = [
+            min(max(v, -INF if low is None else low), INF if high is None else high) for v in values
+        ]
         if not all(0 <= v <= 255 for v in want):
             continue  # no uint8 is right
         try:

@@ -4,6 +4,11 @@
 #include "lamina/border/tensor_object.h"
 #include "lamina/core/float_types.h"
 #include "lamina/kernels/result.h"
+#include "lamina/ops/add.h"
+#include "lamina/ops/div.h"
+#include "lamina/ops/matmul.h"
+#include "lamina/ops/mul.h"
+#include "lamina/ops/sub.h"
 
 namespace lamina::border {
 
@@ -104,8 +109,30 @@ bool commutes(int slot) {
   return slot == kAdd || slot == kMul || slot == kAnd || slot == kOr || slot == kXor;
 }
 
+// The commonest operators of two plain tensors need no argument matching.
+template <Slot slot>
+constexpr bool has_direct_call =
+    slot == kAdd || slot == kSub || slot == kMul || slot == kDiv || slot == kMatmul;
+
+template <Slot slot>
+Tensor direct_call(const Tensor& a, const Tensor& b) {
+  if constexpr (slot == kAdd) return ops::add(a, b);
+  if constexpr (slot == kSub) return ops::sub(a, b);
+  if constexpr (slot == kMul) return ops::mul(a, b);
+  if constexpr (slot == kDiv) return ops::div(a, b);
+  if constexpr (slot == kMatmul) return ops::matmul(a, b);
+}
+
 template <Slot slot>
 PyObject* binary(PyObject* a, PyObject* b) {
+  if constexpr (has_direct_call<slot>) {
+    if (is_exact_tensor(a) && is_exact_tensor(b)) [[likely]] {
+      LAMINA_BORDER_BEGIN
+      const Tensor &x = unwrap(a), &y = unwrap(b);
+      return wrap(without_gil(x.numel() + y.numel(), [&] { return direct_call<slot>(x, y); }));
+      LAMINA_BORDER_END
+    }
+  }
   if (is_tensor(a)) [[likely]] {
     if (!is_tensor(b) && (slot == kMatmul || !is_number(b))) Py_RETURN_NOTIMPLEMENTED;
     return slot_methods[slot](a, &b, 1, nullptr);

@@ -108,12 +108,10 @@ bool equal(const Tensor& self, const Tensor& other) {
 
 Tensor logaddexp(const Tensor& self, const Tensor& other) {
   if (!self.is_complex() && !other.is_complex()) return ops::_logaddexp(self, other);
-  // Shifted by the operand of larger real part, which carries no gradient of its own.
-  const Tensor a = ops::real(self), b = ops::real(other);
-  const Tensor shift = ops::detach(ops::maximum(a, b));
-  const Tensor safe = ops::where(ops::isinf(shift), Scalar(0), shift);
-  return ops::add(
-      ops::log(ops::add(ops::exp(ops::sub(self, safe)), ops::exp(ops::sub(other, safe)))), safe);
+  // From the operand of larger real part, so that the exponential cannot overflow.
+  const Tensor first = ops::ge(ops::real(self), ops::real(other));
+  const Tensor big = ops::where(first, self, other), small = ops::where(first, other, self);
+  return ops::add(big, ops::log1p(ops::exp(ops::sub(small, big))));
 }
 
 Tensor square(const Tensor& self) {

@@ -81,7 +81,8 @@ void Reduction::choose_mode() {
   LAMINA_INTERNAL_CHECK(ok, "reduction ", static_cast<int>(call.kind), " has no loop for ", type);
 }
 
-// The other sizes and strides of an empty tensor may be anything: their products wrap, and nothing uses them.
+// The other sizes and strides of an empty tensor may be anything: their products wrap, and nothing
+// uses them.
 static int64_t wrapping(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
