@@ -16,7 +16,7 @@ PROMOTIONS = ("default", "float", "compare", "keep", "real")
 FIELDS = {
     "op", "variants", "kind", "tile", "promote", "dtypes", "grad", "jvp", "linear", "no_grad", "check", "shape", "dtype",
     "kernels", "composite", "expr", "doc", "aliases", "module", "overload_names", "node", "reduce", "accumulate",
-    "scalars_promote", "number_first", "saturate", "python", "vmap", "zero_dim_names", "inplace_name", "sanity",
+    "number_first", "saturate", "python", "vmap",
 }  # fmt: skip
 CPP_KEYWORDS = {
     "and", "or", "not", "xor", "float", "double", "int", "long", "short", "char", "bool", "signed", "unsigned", "auto",
@@ -111,12 +111,12 @@ def _result_type(t: Type) -> Type:
     return replace(t, alias=None, written=False)
 
 
-def inplace_schema(schema: Schema, where: Where, name: str | None = None) -> Schema:
+def inplace_schema(schema: Schema, where: Where) -> Schema:
     if not schema.params or schema.params[0].name != "self" or not schema.params[0].type.is_tensor:
         raise ParagraphError(where, "an in-place form needs a first parameter 'Tensor self'")
     target = replace(schema.params[0], type=Type("Tensor", alias="a", written=True))
     return Schema(
-        name or schema.name + "_",
+        schema.name + "_",
         schema.overload,
         (target, *schema.params[1:]),
         (Return(target.type),),
@@ -260,7 +260,7 @@ def _build_paragraph(p: RawParagraph, numbers: dict[str, int]) -> list[Operator]
         functional = Function(schema, "inplace" if writes else "functional")
         inplace = out = None
         if "inplace" in variants and schema.params[0].type.is_tensor:
-            inplace = Function(inplace_schema(schema, where, raw.get("inplace_name")), "inplace")
+            inplace = Function(inplace_schema(schema, where), "inplace")
         if "out" in variants:
             out = Function(out_schema(schema, where), "out")
         program = unit = unit_scalar = None

@@ -57,11 +57,6 @@ inline Tensor mul_zero(const Tensor& grad, const Scalar& x) {
 inline Tensor div_zero(const Tensor& grad, const Tensor& x) { return ops::_div_zero(grad, x); }
 inline Tensor div_zero(const Tensor& grad, const Scalar& x) { return ops::div(grad, x); }
 
-// A formula may name one dimension where a list is meant.
-inline std::optional<IntList> as_dims(const std::optional<Sizes>& dims) {
-  return dims ? std::optional<IntList>(*dims) : std::nullopt;
-}
-
 // A reduced gradient spread over the dimensions that were reduced: sizes are those of the input.
 Tensor spread(const Tensor& grad, IntList sizes, std::optional<IntList> dims, bool keepdim);
 // A result of a reduction shaped so that it broadcasts with the input.

@@ -81,9 +81,8 @@ def _pointwise(op: Operator) -> str:
     assert p
     base = op.functional.op_id
     scalars = [q for q in op.schema.params if q.name in p.scalars]
-    promoting = set(op.raw.get("scalars_promote", ()))
     original = {q.name for q in _union_params(op)}
-    mask = sum(1 << i for i, q in enumerate(scalars) if q.name in promoting | original)
+    mask = sum(1 << i for i, q in enumerate(scalars) if q.name in original)
     text = "namespace {\n" + _program(base, p)
     unit = "nullptr"
     unit_direct = None
@@ -160,10 +159,9 @@ def _reduction(op: Operator) -> str:
         op.raw.get("accumulate", "self")
     ]
     letters = "".join(DTYPE_GROUPS[g] for g in op.raw.get("dtypes", DTYPE_GROUPS))
-    empty_is_all = "false" if op.name in ("amax_strict",) else "true"
     text = (
         f'namespace {{\nconstexpr kernels::Reduction {base}_op{{"{op.name}", tile::Reduce::{kind}, '
-        f"kernels::Accumulate::{accumulate}, {_category_bits(letters)}, {empty_is_all}}};\n}}  // namespace\n"
+        f"kernels::Accumulate::{accumulate}, {_category_bits(letters)}, true}};\n}}  // namespace\n"
     )
     for f in op.functions:
         text += _head(f) + checks(op, f)
