@@ -3,7 +3,7 @@
 
 #include "lamina/border/generator.h"
 #include "lamina/border/tensor_object.h"
-#include "lamina/cpu/cpu_generator.h"
+#include "lamina/cpu/random.h"
 #include "lamina/kernels/result.h"
 
 namespace lamina::border {
@@ -11,7 +11,9 @@ namespace lamina::border {
 namespace {
 
 GeneratorObject* as_generator(PyObject* self) { return reinterpret_cast<GeneratorObject*>(self); }
-cpu::Mt19937Generator& engine(PyObject* self) { return cpu::engine_of(as_generator(self)->value); }
+cpu::Mt19937Generator& engine(PyObject* self) {
+  return cpu::generator_of(as_generator(self)->value);
+}
 
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   LAMINA_BORDER_BEGIN
@@ -24,7 +26,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     raise_runtime("Generator: device type " + std::string(name(to_device(device).type)) +
                   " is not supported; expected cpu");
   PyObject* self = checked(type->tp_alloc(type, 0));
-  new (&as_generator(self)->value) Generator(IntrusivePtr<cpu::CpuGenerator>::make());
+  new (&as_generator(self)->value) Generator(IntrusivePtr<cpu::Mt19937Generator>::make());
   as_generator(self)->weakrefs = nullptr;
   return self;
   LAMINA_BORDER_END
@@ -99,10 +101,10 @@ PyObject* set_state(PyObject* self, PyObject* state) {
 PyObject* clone_state(PyObject* self, PyObject*) {
   LAMINA_BORDER_BEGIN
   Ref copy = owned(generator_type.tp_alloc(&generator_type, 0));
-  auto fresh = IntrusivePtr<cpu::CpuGenerator>::make();
+  auto fresh = IntrusivePtr<cpu::Mt19937Generator>::make();
   new (&as_generator(copy.get())->value) Generator(fresh);
   Ref state = owned(wrap(state_of(engine(self))));
-  set_state_of(fresh->engine, state.get());
+  set_state_of(*fresh, state.get());
   return copy.leak();
   LAMINA_BORDER_END
 }

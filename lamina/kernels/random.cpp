@@ -1,5 +1,5 @@
 // Random numbers into tensors.
-#include "lamina/kernels/random.h"
+#include "lamina/cpu/random.h"
 
 #include <limits>
 
@@ -8,14 +8,6 @@
 #include "lamina/kernels/result.h"
 
 namespace lamina {
-
-cpu::Mt19937Generator& engine_of(const Generator& generator) {
-  if (!generator) return cpu::default_generator();
-  LAMINA_CHECK(generator->device().is_cpu(),
-               "generator: Expected a 'cpu' device type for generator but found ",
-               generator->device());
-  return static_cast<CpuGenerator&>(*generator).engine();
-}
 
 namespace kernels {
 
@@ -80,7 +72,7 @@ void uniform(const Tensor& self, double from, double to, const Generator& genera
   LAMINA_CHECK(to - from <= std::numeric_limits<double>::max(),
                "uniform_: the range is too wide; got ", from, " and ", to);
   if (self.is_meta() || self.numel() == 0) return;
-  cpu::uniform(output(self), from, to, engine_of(generator));
+  cpu::uniform(output(self), from, to, cpu::generator_of(generator));
 }
 
 void normal(const Tensor& self, double mean, double std, const Generator& generator) {
@@ -88,7 +80,7 @@ void normal(const Tensor& self, double mean, double std, const Generator& genera
   LAMINA_CHECK_IMPLEMENTED(is_differentiable(self.dtype()), "\"normal_\" not implemented for '",
                            legacy_name(self.dtype()), "'");
   if (self.is_meta() || self.numel() == 0) return;
-  cpu::normal(output(self), mean, std, engine_of(generator));
+  cpu::normal(output(self), mean, std, cpu::generator_of(generator));
 }
 
 void random_from(const Tensor& self, int64_t from, std::optional<int64_t> to,
@@ -106,12 +98,12 @@ void random_from(const Tensor& self, int64_t from, std::optional<int64_t> to,
         *to - 1 >= smallest_integer(self.dtype()) && *to - 1 <= largest_integer(self.dtype()),
         "random_: to - 1 is out of bounds for ", name(self.dtype()), "; got to=", *to);
     if (self.is_meta() || self.numel() == 0) return;
-    cpu::random_from_to(output(self), from, *to, engine_of(generator));
+    cpu::random_from_to(output(self), from, *to, cpu::generator_of(generator));
     return;
   }
   if (self.is_meta() || self.numel() == 0) return;
   if (item_size(self.dtype()) == 8 && is_integral(self.dtype()))
-    cpu::random_from(output(self), from, engine_of(generator));
+    cpu::random_from(output(self), from, cpu::generator_of(generator));
   else
     random_from(self, from,
                 largest_integer(self.dtype()) == INT64_MAX ? int64_t{1} << 24
@@ -123,18 +115,18 @@ void random_full(const Tensor& self, const Generator& generator) {
   LAMINA_CHECK_IMPLEMENTED(!is_complex(self.dtype()), "\"random_\" not implemented for '",
                            legacy_name(self.dtype()), "'");
   if (self.is_meta() || self.numel() == 0) return;
-  cpu::random_full(output(self), engine_of(generator));
+  cpu::random_full(output(self), cpu::generator_of(generator));
 }
 
 void bernoulli(const Tensor& self, double p, const Generator& generator) {
   LAMINA_CHECK(p >= 0 && p <= 1, "bernoulli_: bernoulli_ expects p to be in [0, 1], but got p=", p);
   if (self.is_meta() || self.numel() == 0) return;
-  cpu::bernoulli(output(self), p, engine_of(generator));
+  cpu::bernoulli(output(self), p, cpu::generator_of(generator));
 }
 
 void randperm(const Tensor& result, int64_t n, const Generator& generator, ScalarType dtype,
               Device) {
-  cpu::randperm(result.data(), dtype, n, engine_of(generator));
+  cpu::randperm(result.data(), dtype, n, cpu::generator_of(generator));
 }
 
 }  // namespace kernels
