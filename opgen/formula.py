@@ -31,6 +31,7 @@ METADATA = {
     "dim": "int64_t",
     "dtype": "ScalarType",
     "numel": "int64_t",
+    "geometry": "Geometry",
     "options": "TensorOptions",
 }
 

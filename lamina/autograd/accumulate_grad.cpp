@@ -3,14 +3,20 @@
 #include "lamina/core/error.h"
 #include "lamina/kernels/generated_support.h"
 #include "lamina/ops/add.h"
+#include "lamina/ops/clone.h"
 #include "lamina/ops/resolve_conj.h"
 #include "lamina/ops/resolve_neg.h"
 
 namespace lamina::autograd {
 
+namespace {
+// Guards every leaf's weak slot; held for a few instructions, and nothing is locked inside.
+std::mutex accumulators;
+}  // namespace
+
 IntrusivePtr<Node> accumulator_of(const Tensor& leaf) {
   Meta& m = require_meta(leaf);
-  const std::lock_guard lock(m.mutex);
+  const std::lock_guard lock(accumulators);
   if (m.accumulator && m.accumulator->try_retain()) return IntrusivePtr<Node>::adopt(m.accumulator);
   auto node = IntrusivePtr<AccumulateGrad>::make(leaf);
   m.accumulator = node.get();
@@ -19,23 +25,35 @@ IntrusivePtr<Node> accumulator_of(const Tensor& leaf) {
 
 AccumulateGrad::~AccumulateGrad() {
   Meta& m = require_meta(variable_);
-  const std::lock_guard lock(m.mutex);
+  const std::lock_guard lock(accumulators);
   if (m.accumulator == this) m.accumulator = nullptr;
+}
+
+NodeHooks* AccumulateGrad::leaf_hooks() const {
+  const Meta* m = meta(variable_);
+  return m ? m->leaf_hooks.get() : nullptr;
 }
 
 void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
   Tensor incoming = std::move(grads[0]);
   if (!incoming.defined()) return;
-  Meta& m = require_meta(variable_);
-  LAMINA_CHECK(incoming.sizes() == variable_.sizes(),
-               "AccumulateGrad: the gradient has the wrong size; got ", incoming, "; expected ",
-               variable_);
-  // Below the dispatcher nobody reads the marks of a lazily conjugated or negated gradient.
-  if (!(incoming.keys() & KeySet::of(DispatchKey::Conjugate, DispatchKey::Negative)).empty())
-    incoming = ops::resolve_neg(ops::resolve_conj(incoming));
-  if (!m.grad.defined()) {
-    if (grad_enabled()) {
-      m.grad = incoming;
+  std::shared_ptr<TensorHook> after;
+  {
+    const std::lock_guard lock(mutex_);
+    Meta& m = require_meta(variable_);
+    LAMINA_CHECK(incoming.sizes() == variable_.sizes(),
+                 "AccumulateGrad: the gradient has the wrong size; got ", incoming, "; expected ",
+                 variable_);
+    // Below the dispatcher nobody reads the marks of a lazily conjugated or negated gradient.
+    if (!(incoming.keys() & KeySet::of(DispatchKey::Conjugate, DispatchKey::Negative)).empty())
+      incoming = ops::resolve_neg(ops::resolve_conj(incoming));
+    if (m.grad.defined()) {
+      if (grad_enabled())
+        m.grad = ops::add(m.grad, incoming);
+      else
+        ops::add_(m.grad, incoming);
+    } else if (grad_enabled()) {
+      m.grad = ops::clone(incoming);
     } else if (incoming.impl()->use_count() == 1 && incoming.is_non_overlapping_and_dense() &&
                incoming.strides() == variable_.strides() && incoming.storage()->use_count() == 1) {
       m.grad = detach(incoming);  // nobody else holds these bytes
@@ -45,12 +63,12 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
       copy_values(fresh, incoming);
       m.grad = fresh;
     }
-    return;
+    after = m.post_accumulate;
   }
-  if (grad_enabled())
-    m.grad = ops::add(m.grad, incoming);
-  else
-    ops::add_(m.grad, incoming);
+  if (after) {
+    Tensor leaf = variable_;
+    after->run(leaf);
+  }
 }
 
 }  // namespace lamina::autograd

@@ -39,6 +39,15 @@ inline std::vector<ScalarType> dtype_list(TensorList list) {
   return out;
 }
 
+// Where a tensor lay on its storage.
+struct Geometry {
+  Sizes sizes, strides;
+  int64_t offset = 0;
+};
+inline Geometry geometry(const Tensor& t) {
+  return {sizes(t), Sizes(std::span<const int64_t>(t.strides())), t.storage_offset()};
+}
+
 // A pointwise gradient brought back to its input: summed over what broadcasting stretched, the real
 // part for a real input, in the input's type.
 Tensor fit(const Tensor& grad, IntList sizes, ScalarType dtype);
@@ -116,7 +125,7 @@ Tensor log_softmax_second(const Tensor& grad, const Tensor& grad_output, const T
                           int64_t dim);
 
 // --- views and indexing ---
-Tensor as_strided_grad(const Tensor& grad, const Tensor& self, IntList size, IntList stride,
+Tensor as_strided_grad(const Tensor& grad, const Geometry& self, IntList size, IntList stride,
                        std::optional<int64_t> storage_offset);
 Tensor unfold_grad(const Tensor& grad, IntList sizes, int64_t dimension, int64_t size,
                    int64_t step);

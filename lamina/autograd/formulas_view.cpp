@@ -44,26 +44,50 @@ Range range_of(IntList sizes, IntList strides, int64_t offset) {
 
 }  // namespace
 
-Tensor as_strided_grad(const Tensor& grad, const Tensor& self, IntList size, IntList stride,
+namespace {
+
+// Whether no two indices of a window can share an address: each dimension steps over everything
+// that the smaller steps reach. Sufficient, and true of nearly every window in use.
+bool plainly_distinct(IntList sizes, IntList strides) {
+  std::vector<std::pair<int64_t, int64_t>> steps;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > 1) steps.emplace_back(std::abs(strides[i]), sizes[i]);
+  std::sort(steps.begin(), steps.end());
+  int64_t reach = 0;
+  for (const auto& [step, size] : steps) {
+    if (step <= reach) return false;
+    reach += step * (size - 1);
+  }
+  return true;
+}
+
+}  // namespace
+
+Tensor as_strided_grad(const Tensor& grad, const Geometry& self, IntList size, IntList stride,
                        std::optional<int64_t> storage_offset) {
-  const int64_t offset = storage_offset.value_or(self.storage_offset());
-  if (self.numel() == 0 || grad.numel() == 0) return zeros_of(grad, self.sizes());
+  const int64_t offset = storage_offset.value_or(self.offset);
+  int64_t numel = 1;
+  for (const int64_t n : self.sizes) numel *= n;
+  if (numel == 0 || grad.numel() == 0) return zeros_of(grad, self.sizes);
   // A buffer that stands for the storage: gradients are added where the window lies, then read
   // where self lies.
   const Range a = range_of(size, stride, offset),
-              b = range_of(self.sizes(), self.strides(), self.storage_offset());
+              b = range_of(self.sizes, self.strides, self.offset);
   const int64_t low = std::min(a.low, b.low), n = std::max(a.high, b.high) - low + 1;
-  const Tensor window = ops::reshape(offsets_of(size, stride, offset - low), {-1});
-  const Tensor own =
-      ops::reshape(offsets_of(self.sizes(), self.strides(), self.storage_offset() - low), {-1});
-  Tensor buffer = ops::index_add(zeros_of(grad, {n}), 0, window, ops::reshape(grad, {-1}));
-  if (internal_overlap(self) != Overlap::No) {
-    // Elements of self that share an address share its gradient.
-    const Tensor ones = ops::ones({own.numel()}, grad.dtype());
-    const Tensor count = ops::index_add(zeros_of(grad, {n}), 0, own, ones);
-    buffer = buffer / ops::clamp_min(ops::real(count), Scalar(1));
-  }
-  return ops::reshape(ops::index_select(buffer, 0, own), self.sizes());
+  Tensor buffer = zeros_of(grad, {n});
+  if (plainly_distinct(size, stride))
+    ops::copy_(ops::as_strided(buffer, size, stride, offset - low), grad);
+  else
+    buffer = ops::index_add(buffer, 0, ops::reshape(offsets_of(size, stride, offset - low), {-1}),
+                            ops::reshape(grad, {-1}));
+  if (plainly_distinct(self.sizes, self.strides))
+    return ops::as_strided(buffer, self.sizes, self.strides, self.offset - low);
+  // Elements of self that share an address share its gradient.
+  const Tensor own = ops::reshape(offsets_of(self.sizes, self.strides, self.offset - low), {-1});
+  const Tensor ones = ops::ones({own.numel()}, grad.dtype());
+  const Tensor count = ops::index_add(zeros_of(grad, {n}), 0, own, ones);
+  buffer = buffer / ops::clamp_min(ops::real(count), Scalar(1));
+  return ops::reshape(ops::index_select(buffer, 0, own), self.sizes);
 }
 
 Tensor unfold_grad(const Tensor& grad, IntList sizes, int64_t dimension, int64_t size,

@@ -1,13 +1,9 @@
 // Whether this thread records operators for backward.
 #pragma once
 
-namespace lamina::autograd {
+#include "lamina/core/mode.h"
 
-struct Mode {
-  bool grad = true;
-  bool inference = false;
-};
-extern __attribute__((tls_model("initial-exec"))) constinit thread_local Mode t_mode;
+namespace lamina::autograd {
 
 inline bool grad_enabled() { return t_mode.grad; }
 inline bool inference_enabled() { return t_mode.inference; }

@@ -1,12 +1,14 @@
 #include "lamina/autograd/node.h"
 
-#include "lamina/autograd/mode.h"
+#include <thread>
+
+#include "lamina/autograd/anomaly.h"
 #include "lamina/core/error.h"
 #include "lamina/kernels/result.h"
 
 namespace lamina::autograd {
 
-constinit thread_local Mode t_mode;
+constinit thread_local bool Node::t_selective = false;
 
 namespace {
 // Nodes of one thread run in reverse order of their making; other threads' nodes are only ordered
@@ -15,28 +17,51 @@ constinit thread_local uint64_t t_sequence = 0;
 thread_local std::vector<const Node*>* t_dying = nullptr;
 }  // namespace
 
-Node::Node() : sequence_(t_sequence++) {}
+void EdgeList::reserve(size_t n) {
+  if (n <= capacity_) return;
+  auto more = std::make_unique<Edge[]>(n);
+  for (uint32_t i = 0; i < size_; ++i) more[i] = std::move(data()[i]);
+  more_ = std::move(more);
+  capacity_ = static_cast<uint32_t>(n);
+}
+
+void Node::Lock::let_others_run() { std::this_thread::yield(); }
+
+Node::Node() : sequence_(t_sequence++) {
+  if (anomaly_enabled()) [[unlikely]]
+    note_forward_call(*this);
+}
+
+Node::~Node() = default;
 
 uint32_t Node::add_output(const Tensor& result) {
-  outputs_.push_back(
-      {Sizes(std::span<const int64_t>(result.sizes())), result.dtype(), result.device()});
+  ResultMeta& meta = num_outputs_ == 0 ? output_ : more_outputs_.emplace_back();
+  const IntList sizes = result.sizes();
+  meta.sizes.assign(sizes.data(), sizes.size());
+  meta.dtype = result.dtype();
+  meta.device = result.device();
+  return num_outputs_++;
+}
+
+uint32_t Node::add_output_without_gradient() {
+  if (num_outputs_ != 0) more_outputs_.emplace_back();
   return num_outputs_++;
 }
 
 Tensor Node::zeros_like_output(uint32_t i) const {
-  const ResultMeta& meta = outputs_.at(i);
+  const ResultMeta& meta = output(i);
   Tensor t = empty_contiguous(meta.sizes, meta.dtype, meta.device);
   zero_bytes(t);
   return t;
 }
 
 void Node::check_not_released() const {
-  LAMINA_CHECK(!released_, name(),
+  LAMINA_CHECK(!released(), name(),
                ": Trying to backward through the graph a second time (or directly access saved "
-               "tensors after they have "
-               "already been freed). Specify retain_graph=True if you need to backward through the "
-               "graph a second time "
-               "or if you need to access saved tensors after calling backward.");
+               "tensors after they have already been freed). Saved intermediate values of the "
+               "graph are freed when you call .backward() or autograd.grad(). Specify "
+               "retain_graph=True if you need to backward through the graph a second time or if "
+               "you need to access saved tensors after calling backward.");
 }
 
 void Node::destroy() const noexcept {

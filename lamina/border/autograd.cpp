@@ -1,113 +1,17 @@
-// Gradients as Python sees them: attributes, backward, grad, and the nodes of the recorded graph.
+// Gradients as Python sees them: attributes of tensors, backward, grad.
 #include "lamina/border/autograd.h"
 
 #include <string>
-#include <unordered_map>
 
 #include "lamina/autograd/accumulate_grad.h"
 #include "lamina/autograd/engine.h"
-#include "lamina/autograd/variable.h"
+#include "lamina/autograd/view.h"
+#include "lamina/border/convert.h"
+#include "lamina/border/hooks.h"
 
 namespace lamina::border {
 
-int traverse_autograd(const Tensor& t, visitproc visit, void* arg) {
-  const autograd::Meta* m = autograd::meta(t);
-  if (!m || !m->grad.defined()) return 0;
-  const TensorImpl* grad = m->grad.impl();
-  // The gradient's object belongs to this tensor only while nobody else holds the gradient.
-  if (grad->owns_pyobject() && grad->use_count() == 1)
-    Py_VISIT(static_cast<PyObject*>(grad->pyobject()));
-  return 0;
-}
-void clear_autograd(const Tensor& t) {
-  if (autograd::Meta* m = autograd::meta(t)) m->grad = Tensor();
-}
-
 namespace {
-
-// ---- nodes --------------------------------------------------------------------------------------
-
-struct NodeObject {
-  PyObject_HEAD IntrusivePtr<autograd::Node> node;
-};
-PyTypeObject* node_type = nullptr;
-
-const IntrusivePtr<autograd::Node>& node_of(PyObject* self) {
-  return reinterpret_cast<NodeObject*>(self)->node;
-}
-
-// One type for each name, so that type(t.grad_fn).__name__ says which operator it was.
-PyTypeObject* type_of_node(const char* name) {
-  static std::unordered_map<std::string, PyTypeObject*> types;
-  // The type's name is the key's text, which stays where it is.
-  const auto entry = types.try_emplace(std::string("lamina.autograd.") + name, nullptr).first;
-  PyTypeObject*& type = entry->second;
-  if (!type) {
-    PyType_Slot slots[] = {{0, nullptr}};
-    PyType_Spec spec = {entry->first.c_str(), sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT, slots};
-    Ref bases = owned(PyTuple_Pack(1, reinterpret_cast<PyObject*>(node_type)));
-    type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())));
-  }
-  return type;
-}
-
-PyObject* wrap_node(IntrusivePtr<autograd::Node> node) {
-  if (!node) Py_RETURN_NONE;
-  PyTypeObject* type = type_of_node(node->name());
-  PyObject* o = checked(type->tp_alloc(type, 0));
-  new (&reinterpret_cast<NodeObject*>(o)->node) IntrusivePtr<autograd::Node>(std::move(node));
-  return o;
-}
-
-void node_dealloc(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
-  reinterpret_cast<NodeObject*>(self)->node.~IntrusivePtr<autograd::Node>();
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-PyObject* node_name(PyObject* self, PyObject*) {
-  return PyUnicode_FromString(node_of(self)->name());
-}
-PyObject* node_next(PyObject* self, void*) {
-  LAMINA_BORDER_BEGIN
-  const auto& edges = node_of(self)->edges();
-  Ref tuple = owned(PyTuple_New(static_cast<Py_ssize_t>(edges.size())));
-  for (size_t i = 0; i < edges.size(); ++i) {
-    Ref next = owned(wrap_node(edges[i].node));
-    PyObject* pair =
-        checked(Py_BuildValue("(OI)", next.get(), static_cast<unsigned>(edges[i].output_nr)));
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), pair);
-  }
-  return tuple.leak();
-  LAMINA_BORDER_END
-}
-PyObject* node_repr(PyObject* self) {
-  return PyUnicode_FromFormat("<%s object at %p>", node_of(self)->name(), static_cast<void*>(self));
-}
-PyObject* node_sequence(PyObject* self, PyObject*) {
-  return PyLong_FromUnsignedLongLong(node_of(self)->sequence());
-}
-PyObject* node_variable(PyObject* self, void*) {
-  LAMINA_BORDER_BEGIN
-  const auto* accumulate = dynamic_cast<const autograd::AccumulateGrad*>(node_of(self).get());
-  if (!accumulate) raise_python(PyExc_AttributeError, "only AccumulateGrad has a variable");
-  return wrap(accumulate->variable());
-  LAMINA_BORDER_END
-}
-PyObject* node_compare(PyObject* a, PyObject* b, int op) {
-  if (!PyObject_TypeCheck(b, node_type) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
-  return PyBool_FromLong((node_of(a) == node_of(b)) == (op == Py_EQ));
-}
-Py_hash_t node_hash(PyObject* self) { return _Py_HashPointer(node_of(self).get()); }
-
-PyMethodDef node_methods[] = {{"name", node_name, METH_NOARGS, "Name of the recorded operator."},
-                              {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
-                              {}};
-PyGetSetDef node_getset[] = {
-    {"next_functions", node_next, nullptr, "Where the gradients go: (node, number of its result).",
-     nullptr},
-    {"variable", node_variable, nullptr, "The leaf of AccumulateGrad.", nullptr},
-    {}};
 
 // ---- attributes ---------------------------------------------------------------------------------
 
@@ -151,13 +55,107 @@ PyObject* get_grad_fn(PyObject* self, void*) {
   return wrap_node(autograd::grad_fn(unwrap(self)));
   LAMINA_BORDER_END
 }
-PyObject* get_is_leaf(PyObject* self, void*) { return wrap(autograd::is_leaf(unwrap(self))); }
-PyObject* get_output_nr(PyObject* self, void*) {
-  const autograd::Meta* m = autograd::meta(unwrap(self));
-  return PyLong_FromUnsignedLong(m ? m->output_nr : 0);
+PyObject* get_is_leaf(PyObject* self, void*) {
+  LAMINA_BORDER_BEGIN
+  return wrap(autograd::is_leaf(unwrap(self)));
+  LAMINA_BORDER_END
 }
-PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
-PyObject* get_none(PyObject*, void*) { Py_RETURN_NONE; }
+PyObject* get_output_nr(PyObject* self, void*) {
+  LAMINA_BORDER_BEGIN
+  const Tensor& t = unwrap(self);
+  if (!autograd::grad_fn(t)) return PyLong_FromLong(0);
+  return PyLong_FromUnsignedLong(autograd::meta(t)->output_nr);
+  LAMINA_BORDER_END
+}
+PyObject* get_retains_grad(PyObject* self, void*) {
+  return wrap(autograd::retains_grad(unwrap(self)));
+}
+PyObject* get_base(PyObject* self, void*) {
+  LAMINA_BORDER_BEGIN
+  TensorImpl* base = unwrap(self).impl()->base();
+  return wrap(Tensor::share(base));
+  LAMINA_BORDER_END
+}
+
+PyObject* is_view(PyObject* self, PyObject*) {
+  return wrap(unwrap(self).impl()->base() != nullptr);
+}
+
+// ---- hooks --------------------------------------------------------------------------------------
+
+PyObject* hooks_of(const std::shared_ptr<autograd::Attachment>& kept) {
+  return Py_NewRef(kept ? static_cast<PyObject*>(kept->python_object()) : Py_None);
+}
+PyObject* get_backward_hooks(PyObject* self, void*) {
+  const autograd::Meta* m = autograd::meta(unwrap(self));
+  return hooks_of(m ? m->python_hooks : nullptr);
+}
+// A dict of hooks takes the place of the one there is; None removes all.
+int set_backward_hooks(PyObject* self, PyObject* value, void*) {
+  LAMINA_BORDER_BEGIN
+  const Tensor& t = unwrap(self);
+  if (!value || value == Py_None) {
+    if (autograd::Meta* m = autograd::meta(t)) {
+      m->python_hooks = nullptr;
+      m->leaf_hooks = nullptr;
+    }
+    return 0;
+  }
+  auto hook = std::make_shared<DictTensorHook>(value, true);
+  autograd::register_hook(t, hook);
+  autograd::require_meta(t).python_hooks = std::move(hook);
+  return 0;
+  LAMINA_BORDER_END_WITH(-1)
+}
+PyObject* register_hook(PyObject* self, PyObject* function) {
+  LAMINA_BORDER_BEGIN
+  const Tensor& t = unwrap(self);
+  if (!t.requires_grad())
+    raise_runtime("cannot register a hook on a tensor that doesn't require gradient");
+  autograd::grad_fn(t);  // brings a view's history up to date
+  autograd::Meta& m = autograd::require_meta(t);
+  if (!m.python_hooks) {
+    auto hook = std::make_shared<DictTensorHook>(new_hook_dict().get(), true);
+    autograd::register_hook(t, hook);
+    m.python_hooks = std::move(hook);
+  }
+  return add_hook(static_cast<PyObject*>(m.python_hooks->python_object()), function);
+  LAMINA_BORDER_END
+}
+PyObject* get_post_accumulate(PyObject* self, void*) {
+  const autograd::Meta* m = autograd::meta(unwrap(self));
+  return hooks_of(m ? m->post_accumulate : nullptr);
+}
+int set_post_accumulate(PyObject* self, PyObject* value, void*) {
+  LAMINA_BORDER_BEGIN
+  const Tensor& t = unwrap(self);
+  if (!value || value == Py_None) {
+    if (autograd::Meta* m = autograd::meta(t)) m->post_accumulate = nullptr;
+    return 0;
+  }
+  autograd::register_post_accumulate_hook(t, std::make_shared<DictTensorHook>(value, false));
+  return 0;
+  LAMINA_BORDER_END_WITH(-1)
+}
+PyObject* register_post_accumulate(PyObject* self, PyObject* function) {
+  LAMINA_BORDER_BEGIN
+  const Tensor& t = unwrap(self);
+  const autograd::Meta* m = autograd::meta(t);
+  if (!m || !m->post_accumulate)
+    autograd::register_post_accumulate_hook(
+        t, std::make_shared<DictTensorHook>(new_hook_dict().get(), false));
+  return add_hook(static_cast<PyObject*>(autograd::meta(t)->post_accumulate->python_object()),
+                  function);
+  LAMINA_BORDER_END
+}
+PyObject* retain_grad(PyObject* self, PyObject*) {
+  LAMINA_BORDER_BEGIN
+  if (!unwrap(self).requires_grad())
+    raise_runtime("can't retain_grad on Tensor that has requires_grad=False");
+  autograd::retain_grad(unwrap(self));
+  Py_RETURN_NONE;
+  LAMINA_BORDER_END
+}
 
 // ---- methods and functions ----------------------------------------------------------------------
 
@@ -314,18 +312,51 @@ PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
 
 PyObject* detach_(PyObject* self, PyObject*) {
   LAMINA_BORDER_BEGIN
-  const Tensor& t = unwrap(self);
-  if (autograd::Meta* m = autograd::meta(t)) {
-    LAMINA_CHECK(!m->is_view, "Can't detach views in-place. Use detach() instead.");
-    m->grad_fn = nullptr;
-    m->has_grad_fn = false;
-    m->requires_grad = false;
-    m->output_nr = 0;
-  }
+  autograd::detach_inplace(unwrap(self));
   return Py_NewRef(self);
   LAMINA_BORDER_END
 }
 
+// ---- edges, for what is built on the engine -----------------------------------------------------
+
+// (node, number of its result) where the gradient of a tensor arrives.
+PyObject* gradient_edge(PyObject*, PyObject* tensor) {
+  LAMINA_BORDER_BEGIN
+  if (!is_tensor(tensor)) raise_type("get_gradient_edge expects a Tensor");
+  const Tensor& t = unwrap(tensor);
+  if (!t.requires_grad())
+    raise_runtime(
+        "It is not possible to get the gradient edge for a Tensor that does not require gradients");
+  autograd::Edge edge = autograd::gradient_edge(t);
+  Ref node = owned(wrap_node(edge.node));
+  return Py_BuildValue("(OI)", node.get(), static_cast<unsigned>(edge.output_nr));
+  LAMINA_BORDER_END
+}
+PyObject* current_pass(PyObject*, PyObject*) { return wrap(autograd::running_pass()); }
+PyObject* will_execute(PyObject*, PyObject* node) {
+  LAMINA_BORDER_BEGIN
+  return wrap(autograd::pass_executes(node_from(node)));
+  LAMINA_BORDER_END
+}
+PyObject* current_node(PyObject*, PyObject*) {
+  LAMINA_BORDER_BEGIN
+  autograd::Node* node = autograd::running_node();
+  return wrap_node(node ? IntrusivePtr<autograd::Node>::share(node) : nullptr);
+  LAMINA_BORDER_END
+}
+PyObject* queue_callback(PyObject*, PyObject* function) {
+  LAMINA_BORDER_BEGIN
+  auto kept = std::make_shared<SharedObject>(function);
+  autograd::at_end_of_pass([kept] {
+    const HoldGil gil;
+    if (PyObject* result = PyObject_CallNoArgs(kept->get()))
+      Py_DECREF(result);
+    else
+      throw_carried_error();
+  });
+  Py_RETURN_NONE;
+  LAMINA_BORDER_END
+}
 template <class F>
 PyCFunction fast(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
@@ -340,35 +371,34 @@ PyGetSetDef tensor_autograd_attributes[] = {
     {"grad_fn", get_grad_fn, nullptr, "The node of the operator that made it.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Made by the user, or without gradient.", nullptr},
     {"output_nr", get_output_nr, nullptr, nullptr, nullptr},
-    {"retains_grad", get_false, nullptr, nullptr, nullptr},
-    {"_backward_hooks", get_none, nullptr, nullptr, nullptr},
+    {"retains_grad", get_retains_grad, nullptr, "Does backward fill .grad of this tensor, no leaf?",
+     nullptr},
+    {"_base", get_base, nullptr, "The tensor that a view looks at, or None.", nullptr},
+    {"_backward_hooks", get_backward_hooks, set_backward_hooks, nullptr, nullptr},
+    {"_post_accumulate_grad_hooks", get_post_accumulate, set_post_accumulate, nullptr, nullptr},
     {}};
 
 PyMethodDef tensor_autograd_methods[] = {
     {"requires_grad_", fast(requires_grad_), METH_FASTCALL | METH_KEYWORDS, "Sets requires_grad."},
     {"backward", fast(backward_method), METH_FASTCALL | METH_KEYWORDS,
      "Adds gradients to the leaves."},
+    {"_is_view", is_view, METH_NOARGS, "Does it look at the bytes of its ._base?"},
     {"detach_", detach_, METH_NOARGS, "Forgets the history."},
+    {"retain_grad", retain_grad, METH_NOARGS, "Lets backward fill .grad of a tensor, no leaf."},
+    {"register_hook", register_hook, METH_O,
+     "Calls function(grad) when the gradient is known; what it returns takes its place."},
+    {"register_post_accumulate_grad_hook", register_post_accumulate, METH_O,
+     "Calls function(leaf) after the leaf's .grad has been added to."},
     {}};
 
 PyMethodDef autograd_functions[] = {
     {"_autograd_backward", fast(backward_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"_autograd_grad", fast(grad_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"_gradient_edge", gradient_edge, METH_O, nullptr},
+    {"_current_graph_task_id", current_pass, METH_NOARGS, nullptr},
+    {"_current_autograd_node", current_node, METH_NOARGS, nullptr},
+    {"_will_engine_execute_node", will_execute, METH_O, nullptr},
+    {"_queue_callback", queue_callback, METH_O, nullptr},
     {}};
-
-void add_node_type(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
-                         {Py_tp_methods, node_methods},
-                         {Py_tp_getset, node_getset},
-                         {Py_tp_repr, reinterpret_cast<void*>(node_repr)},
-                         {Py_tp_richcompare, reinterpret_cast<void*>(node_compare)},
-                         {Py_tp_hash, reinterpret_cast<void*>(node_hash)},
-                         {0, nullptr}};
-  PyType_Spec spec = {"lamina.autograd.graph.Node", sizeof(NodeObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                      slots};
-  node_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
-  checked(PyModule_AddObjectRef(module, "_Node", reinterpret_cast<PyObject*>(node_type)));
-}
 
 }  // namespace lamina::border

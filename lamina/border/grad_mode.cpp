@@ -8,9 +8,6 @@ namespace lamina::border {
 
 namespace {
 
-using autograd::Mode;
-using autograd::t_mode;
-
 enum class What : uint8_t { NoGrad, EnableGrad, SetGrad, Inference };
 
 struct ModeObject {

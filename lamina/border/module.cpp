@@ -7,6 +7,7 @@
 #include "lamina/border/functions.h"
 #include "lamina/border/generated.h"
 #include "lamina/border/generator.h"
+#include "lamina/border/hooks.h"
 #include "lamina/border/operators.h"
 #include "lamina/border/tensor_object.h"
 
@@ -45,11 +46,13 @@ void fill(PyObject* module) {
   add_storage_type(module);
   add_tensor_type(module);
   add_node_type(module);
+  add_function_type(module);
+  connect_anomaly_mode();
   add_grad_modes(module);
   // Operators first: a hand-written function of the same name replaces one.
-  for (PyMethodDef* table :
-       {generated_functions(), construct_functions, numpy_functions, functions, index_functions,
-        operator_functions, generator_functions, autograd_functions, grad_mode_functions})
+  for (PyMethodDef* table : {generated_functions(), construct_functions, numpy_functions, functions,
+                             index_functions, operator_functions, generator_functions,
+                             autograd_functions, grad_mode_functions, hook_functions})
     checked(PyModule_AddFunctions(module, table));
   add_submodule_functions(module);
 }

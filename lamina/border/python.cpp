@@ -1,5 +1,6 @@
 #include "lamina/border/python.h"
 
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -29,7 +30,38 @@ PyObject* python_type(ErrorKind kind) {
   }
 }
 
+// A Python error inside a C++ exception. What it holds is given back under the GIL.
+class CarriedError {
+ public:
+  CarriedError() : state_(std::make_shared<State>()) {
+    PyErr_Fetch(&state_->type, &state_->value, &state_->trace);
+  }
+  void restore() const {
+    PyErr_Restore(std::exchange(state_->type, nullptr), std::exchange(state_->value, nullptr),
+                  std::exchange(state_->trace, nullptr));
+  }
+
+ private:
+  struct State {
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    State() = default;
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() {
+      if (!type || !Py_IsInitialized()) return;
+      const PyGILState_STATE gil = PyGILState_Ensure();
+      Py_XDECREF(type);
+      Py_XDECREF(value);
+      Py_XDECREF(trace);
+      PyGILState_Release(gil);
+    }
+  };
+  std::shared_ptr<State> state_;
+};
+
 }  // namespace
+
+void throw_carried_error() { throw CarriedError(); }
 
 void raise_python(PyObject* type, const std::string& message) {
   PyErr_SetString(type, message.c_str());
@@ -42,6 +74,8 @@ void translate_exception() noexcept {
   } catch (const PythonError&) {
     if (!PyErr_Occurred())
       PyErr_SetString(PyExc_SystemError, "border: an error was raised and not described");
+  } catch (const CarriedError& e) {
+    e.restore();
   } catch (const Error& e) {
     PyErr_SetString(python_type(e.kind()), e.what());
   } catch (const std::bad_alloc&) {

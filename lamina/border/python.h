@@ -41,6 +41,10 @@ class Ref {
 // Thrown where the Python error indicator is already set.
 struct PythonError {};
 
+// Takes the Python error that is set with it through C++ code that may let go of the GIL, to
+// translate_exception(). Call under the GIL.
+[[noreturn]] void throw_carried_error();
+
 // `object` where it is not null, else throws PythonError. For results of the C API.
 inline PyObject* checked(PyObject* object) {
   if (!object) [[unlikely]]

@@ -61,7 +61,8 @@ bool hand_to_tensor(PyObject* self) {
   TensorObject* o = as_object(self);
   TensorImpl* impl = o->value.impl();
   if (!impl || impl->pyobject() != self) return false;
-  const bool recognizable = o->dict || o->weakrefs || Py_TYPE(self) != tensor_type;
+  const bool recognizable = o->dict || o->weakrefs || Py_TYPE(self) != tensor_type ||
+                            (impl->autograd() && outlives_python(o->value));
   if (impl->use_count() == 1 || !recognizable) {
     impl->set_pyobject(nullptr, false);
     return false;
@@ -121,16 +122,12 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   TensorObject* o = as_object(self);
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(o->dict);
-  const TensorImpl* impl = o->value.impl();
-  if (impl && !impl->owns_pyobject() && impl->use_count() == 1)
-    return traverse_autograd(o->value, visit, arg);
-  return 0;
+  return o->value.defined() ? traverse_autograd(o->value, visit, arg) : 0;
 }
 int clear(PyObject* self) {
   TensorObject* o = as_object(self);
   Py_CLEAR(o->dict);
-  const TensorImpl* impl = o->value.impl();
-  if (impl && !impl->owns_pyobject() && impl->use_count() == 1) clear_autograd(o->value);
+  if (o->value.defined()) clear_autograd(o->value);
   return 0;
 }
 

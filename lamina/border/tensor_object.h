@@ -42,6 +42,9 @@ PyObject* tensor_repr(PyObject* self);
 // them.
 int traverse_autograd(const Tensor& t, visitproc visit, void* arg);
 void clear_autograd(const Tensor& t);
+// Whether the tensor may be part of a cycle that only the garbage collector can find: then its
+// object stays with it.
+bool outlives_python(const Tensor& t);
 
 // A tensor of no dimension. Raises where the number does not fit the type.
 Tensor make_scalar_tensor(Scalar value, ScalarType dtype);

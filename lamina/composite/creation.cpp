@@ -4,6 +4,7 @@
 #include "lamina/autograd/formulas.h"
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
+#include "lamina/dispatch/local_state.h"
 #include "lamina/generated/declarations.h"
 #include "lamina/kernels/result.h"
 #include "lamina/ops.h"
@@ -18,6 +19,16 @@ using MaybeDevice = std::optional<Device>;
 using Pin = std::optional<bool>;
 using Format = std::optional<MemoryFormat>;
 
+// The first values of a fresh tensor are no write that anybody could have noticed.
+Tensor filled(const Tensor& fresh, const Scalar& value) {
+  const dispatch::ExcludeGuard below(kAutogradKeys);
+  return ops::fill_(fresh, value);
+}
+Tensor zeroed(const Tensor& fresh) {
+  const dispatch::ExcludeGuard below(kAutogradKeys);
+  return ops::zero_(fresh);
+}
+
 }  // namespace
 
 Tensor new_empty(const Tensor& self, IntList size, Dtype dtype, MaybeLayout layout,
@@ -27,15 +38,15 @@ Tensor new_empty(const Tensor& self, IntList size, Dtype dtype, MaybeLayout layo
 }
 Tensor new_zeros(const Tensor& self, IntList size, Dtype dtype, MaybeLayout layout,
                  MaybeDevice device, Pin pin) {
-  return ops::zero_(new_empty(self, size, dtype, layout, device, pin));
+  return zeroed(new_empty(self, size, dtype, layout, device, pin));
 }
 Tensor new_ones(const Tensor& self, IntList size, Dtype dtype, MaybeLayout layout,
                 MaybeDevice device, Pin pin) {
-  return ops::fill_(new_empty(self, size, dtype, layout, device, pin), Scalar(1));
+  return filled(new_empty(self, size, dtype, layout, device, pin), Scalar(1));
 }
 Tensor new_full(const Tensor& self, IntList size, const Scalar& fill_value, Dtype dtype,
                 MaybeLayout layout, MaybeDevice device, Pin pin) {
-  return ops::fill_(new_empty(self, size, dtype, layout, device, pin), fill_value);
+  return filled(new_empty(self, size, dtype, layout, device, pin), fill_value);
 }
 Tensor new_empty_strided(const Tensor& self, IntList size, IntList stride, Dtype dtype,
                          MaybeLayout layout, MaybeDevice device, Pin pin) {
@@ -44,28 +55,28 @@ Tensor new_empty_strided(const Tensor& self, IntList size, IntList stride, Dtype
 }
 
 Tensor zeros(IntList size, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
-  return ops::zero_(ops::empty(size, dtype, layout, device, pin, std::nullopt));
+  return zeroed(ops::empty(size, dtype, layout, device, pin, std::nullopt));
 }
 Tensor ones(IntList size, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
-  return ops::fill_(ops::empty(size, dtype, layout, device, pin, std::nullopt), Scalar(1));
+  return filled(ops::empty(size, dtype, layout, device, pin, std::nullopt), Scalar(1));
 }
 Tensor full(IntList size, const Scalar& fill_value, Dtype dtype, MaybeLayout layout,
             MaybeDevice device, Pin pin) {
   const ScalarType type = dtype.value_or(fill_value.default_type(default_dtype()));
-  return ops::fill_(ops::empty(size, type, layout, device, pin, std::nullopt), fill_value);
+  return filled(ops::empty(size, type, layout, device, pin, std::nullopt), fill_value);
 }
 
 Tensor zeros_like(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin,
                   Format format) {
-  return ops::zero_(ops::empty_like(self, dtype, layout, device, pin, format));
+  return zeroed(ops::empty_like(self, dtype, layout, device, pin, format));
 }
 Tensor ones_like(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin,
                  Format format) {
-  return ops::fill_(ops::empty_like(self, dtype, layout, device, pin, format), Scalar(1));
+  return filled(ops::empty_like(self, dtype, layout, device, pin, format), Scalar(1));
 }
 Tensor full_like(const Tensor& self, const Scalar& fill_value, Dtype dtype, MaybeLayout layout,
                  MaybeDevice device, Pin pin, Format format) {
-  return ops::fill_(ops::empty_like(self, dtype, layout, device, pin, format), fill_value);
+  return filled(ops::empty_like(self, dtype, layout, device, pin, format), fill_value);
 }
 
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, Dtype dtype,
@@ -138,7 +149,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, Dtype dty
   const Tensor high = ops::_range(Scalar(b - by * static_cast<double>(steps - 1 - steps / 2)),
                                   Scalar(by), steps - steps / 2, work, where);
   Tensor all = ops::cat(std::vector<Tensor>{low, high}, 0);
-  if (steps > 0) ops::fill_(ops::select(all, 0, steps - 1), Scalar(b));
+  if (steps > 0) filled(ops::select(all, 0, steps - 1), Scalar(b));
   return ops::_to_dtype(all, type);
 }
 
@@ -168,7 +179,7 @@ Tensor eye(int64_t n, int64_t m, Dtype dtype, MaybeLayout layout, MaybeDevice de
   LAMINA_CHECK(n >= 0, "eye: n must be greater or equal to 0, got ", n);
   LAMINA_CHECK(m >= 0, "eye: m must be greater or equal to 0, got ", m);
   Tensor out = zeros({n, m}, dtype, layout, device, pin);
-  ops::fill_(ops::diagonal(out), Scalar(1));
+  filled(ops::diagonal(out), Scalar(1));
   return out;
 }
 Tensor eye_square(int64_t n, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {

@@ -4,8 +4,11 @@
 
 #include "lamina/core/block.h"
 #include "lamina/core/error.h"
+#include "lamina/core/mode.h"
 
 namespace lamina {
+
+constinit thread_local Mode t_mode;
 
 namespace {
 PyObjectReleaser pyobject_releaser = nullptr;
@@ -54,23 +57,37 @@ TensorImpl* TensorImpl::make_in_block(ScalarType dtype, Device device, size_t by
   char* memory = static_cast<char*>(allocate_block(TensorBlock::bytes_offset() + room));
   // Nothing to point at is a null pointer, as in a storage of its own.
   char* data = bytes ? memory + TensorBlock::bytes_offset() : nullptr;
-  return &(new (memory) TensorBlock(dtype, device, data, bytes, room))->impl;
+  TensorImpl* impl = &(new (memory) TensorBlock(dtype, device, data, bytes, room))->impl;
+  impl->inference_ = t_mode.inference;
+  return impl;
 }
 
 TensorImpl* TensorImpl::make(ScalarType dtype, Device device, KeySet keys,
                              IntrusivePtr<Storage> storage) {
   void* memory = allocate_block(sizeof(TensorImpl));
-  return new (memory) TensorImpl(dtype, device, keys, storage.leak());
+  TensorImpl* impl = new (memory) TensorImpl(dtype, device, keys, storage.leak());
+  impl->inference_ = t_mode.inference;
+  return impl;
 }
 
 TensorImpl::~TensorImpl() = default;
 
+void TensorImpl::set_base(TensorImpl* base, ViewOrigin origin) {
+  if (base) base->retain();
+  if (base_) base_->release();
+  base_ = base;
+  origin_ = origin;
+  view_version_ = version();
+}
+
 void TensorImpl::destroy() noexcept {
   if (owns_pyobject_ && pyobject_releaser && pyobject_releaser(pyobject_)) return;
   Storage* storage = std::exchange(storage_, nullptr);
+  TensorImpl* base = std::exchange(base_, nullptr);
   TensorBlock* block = in_block_ ? TensorBlock::of(this) : nullptr;
   this->~TensorImpl();
   if (storage) storage->release();
+  if (base) base->release();  // a base has none itself: this does not recurse
   if (block)
     block->drop();
   else

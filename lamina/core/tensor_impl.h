@@ -28,6 +28,15 @@ class VersionCounter : public RefCounted {
   std::atomic<uint32_t> value{0};
 };
 
+// How a differentiable view came to be: it decides whether a recorded write may go through it.
+enum class ViewOrigin : uint8_t {
+  Recorded,        // by a view operator while recording was possible
+  CustomFunction,  // inside a function with a backward of its own
+  MultiOutput,     // one of several views that one operator gave
+  NoGrad,          // under no_grad
+  Inference,       // under inference_mode, of a normal tensor
+};
+
 // Called when a tensor dies that owns its Python object. True: somebody in Python has found the
 // object again (through a weak reference) and the tensor lives on in it; the function has called
 // revive().
@@ -66,8 +75,11 @@ class TensorImpl {
                                               offset_ * static_cast<int64_t>(item_size(dtype_))
                                         : nullptr;
   }
+  // A view asks its base too: a recorded write to the base, or through another view of it, gives
+  // the whole family a history.
   bool requires_grad() const {
-    return autograd_ && (autograd_->has_grad_fn || autograd_->requires_grad);
+    return (autograd_ && (autograd_->has_grad_fn || autograd_->requires_grad)) ||
+           (base_ && base_->requires_grad());
   }
   AutogradMeta* autograd() const { return autograd_.get(); }
   void set_autograd(std::unique_ptr<AutogradMeta> meta) { autograd_ = std::move(meta); }
@@ -100,9 +112,20 @@ class TensorImpl {
   bool is_inference() const { return inference_; }
   void set_inference(bool v) { inference_ = v; }
 
-  // Made by a view operator: writes to it change another tensor too.
+  // On the bytes of another tensor (views, and detach): writes to it change that one too.
   bool is_view() const { return view_; }
   void set_view(bool v) { view_ = v; }
+
+  // The tensor that owns the history of a differentiable view's bytes: never a view itself. Null
+  // for tensors that are no such views.
+  TensorImpl* base() const { return base_; }
+  ViewOrigin view_origin() const { return origin_; }
+  // Version of the bytes that the view's own history describes; another one means that the base's
+  // history has gone on.
+  uint32_t view_version() const { return view_version_; }
+  void set_base(TensorImpl* base, ViewOrigin origin);
+  void set_view_origin(ViewOrigin origin) { origin_ = origin; }
+  void set_view_version(uint32_t v) { view_version_ = v; }
 
   // The Python object of this tensor, if it has one. While `owns_pyobject`, the reference is ours:
   // Python had dropped its last one while C++ still held the tensor.
@@ -137,9 +160,12 @@ class TensorImpl {
   bool owns_pyobject_ : 1 = false;
   bool in_block_ : 1 = false;
   bool view_ : 1 = false;
+  ViewOrigin origin_ : 3 = ViewOrigin::Recorded;
   uint8_t ndim_ = 1;
   KeySet keys_;
+  uint32_t view_version_ = 0;
   Storage* storage_;
+  TensorImpl* base_ = nullptr;
   int64_t offset_ = 0;
   int64_t numel_ = 0;
   void* pyobject_ = nullptr;

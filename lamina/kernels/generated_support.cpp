@@ -24,7 +24,6 @@ Target::Target(const Tensor& out, const ResultMeta& meta,
 
 void Target::finish() const {
   if (!work_.is_same(out_)) copy_values(out_, work_);
-  out_.impl()->bump_version();
 }
 
 namespace {
@@ -47,7 +46,6 @@ void write_result(const Tensor& out, const Tensor& result, const char* op) {
   check_no_internal_overlap(out, op);
   prepare_out(out, result.sizes(), result.dtype(), result.device(), op);
   copy_values(out, result);
-  out.impl()->bump_version();
 }
 
 Tensor write_inplace(const Tensor& self, const Tensor& result, const char* op) {

@@ -22,18 +22,26 @@ _KEPT = {
         "({0} ? std::optional<std::string>(*{0}) : std::nullopt)",
     ),
 }
-_META_TYPES = {"sizes": "Sizes", "dim": "int64_t", "dtype": "ScalarType", "numel": "int64_t"}
+_META_TYPES = {
+    "sizes": "Sizes",
+    "dim": "int64_t",
+    "dtype": "ScalarType",
+    "numel": "int64_t",
+    "geometry": "formulas::Geometry",
+}
 _META_FROM = {
     "sizes": "formulas::sizes({0})",
     "dim": "{0}.dim()",
     "dtype": "{0}.dtype()",
     "numel": "{0}.numel()",
+    "geometry": "formulas::geometry({0})",
 }
 
 
 def emit(ops: list[Operator]) -> str:
     text = HEADER + (
-        '#include "lamina/autograd/formulas.h"\n#include "lamina/dispatch/operator.h"\n'
+        '#include "lamina/autograd/formulas.h"\n#include "lamina/autograd/view.h"\n'
+        '#include "lamina/dispatch/operator.h"\n'
         '#include "lamina/kernels/generated_support.h"\n\n'
         "namespace lamina::generated {\n\nusing namespace ops;\nusing namespace autograd::formulas;\n"
         "using autograd::SavedTensor;\nnamespace formulas = autograd::formulas;\n\n"
@@ -119,6 +127,24 @@ class _Node:
         key = f"int[]{'?' if t.optional else ''}" if t.is_list else str(t)
         return _KEPT[key][1].format(name) if key in _KEPT else name
 
+    def reader(self) -> str:
+        """What the node keeps, by name: for `_saved_*` attributes and for explain."""
+        text = "  void read_saved(autograd::SavedReader& reader) const override {\n"
+        text += f"    auto& self_ = const_cast<{self.class_name}&>(*this);\n"
+        for name in [*self.saved, *self.saved_results]:
+            is_list = name in self.saved and self.params[name].type.is_list
+            text += f'    reader.tensor{"s" * is_list}("{name}", self_.saved_{name});\n'
+        for name in self.kept:
+            text += f'    reader.argument("{name}", {name});\n'
+        for name, what in self.metadata:
+            if not self.params[name].type.is_list:
+                text += f'    reader.argument("{name}_{what}", {name}_{what});\n'
+        if not (self.saved or self.saved_results):
+            text = text.replace(text.splitlines()[1] + "\n", "")
+        if not (self.saved or self.saved_results or self.kept or self.metadata):
+            return ""
+        return text + "  }\n"
+
     def emit(self) -> str:
         op = self.op
         text = f"namespace {{\nstruct {self.class_name} final : autograd::Node {{\n"
@@ -134,10 +160,10 @@ class _Node:
             kind = f"std::vector<{_META_TYPES[what]}>" if is_list else _META_TYPES[what]
             text += f"  {kind} {name}_{what}{{}};\n"
         text += f'  const char* name() const override {{ return "{op.gradients.node}"; }}\n'
-        text += "  void release_saved() override {\n    Node::release_saved();\n"
+        text += "  void release_saved() override {\n    mark_released();\n"
         for name in [*self.saved, *self.saved_results]:
-            text += f"    saved_{name}.reset();\n"
-        text += "  }\n"
+            text += f"    saved_{name}.reset(*this);\n"
+        text += "  }\n" + self.reader()
         text += "  void apply(std::span<Tensor> grads, std::span<Tensor> results) override {\n"
         if self.saved or self.saved_results:
             text += "    check_not_released();\n"
@@ -188,25 +214,89 @@ def _recording_condition(op: Operator, inputs: list[Param]) -> str:
 
 
 def _kernel(op: Operator, f: Function) -> str:
-    params = cpp.params_of(f.schema)
-    args = cpp.args_of(f.schema)
     returns = cpp.return_type(f.schema.returns)
-    below = f"dispatch::call<{cpp.signature(f)}>(op::{f.op_id}, keys & kBelowAutograd, {args})"
-    text = f"{returns} {f.op_id}_autograd(KeySet keys, {params}) {{\n"
+    below = (
+        f"dispatch::call<{cpp.signature(f)}>"
+        f"(op::{f.op_id}, keys & kBelowAutograd, {cpp.args_of(f.schema)})"
+    )
+    text = f"{returns} {f.op_id}_autograd(KeySet keys, {cpp.params_of(f.schema)}) {{\n"
+    written = [p.name for p in f.schema.params if p.type.written]
+    for name in written:
+        text += f'  autograd::check_writable({name}, "{f.schema.name}");\n'
+    # Writes are counted where the user's call enters, so that what an operator does inside to make
+    # a fresh result counts nothing.
+    counted = "".join(f"{name}.impl()->bump_version();\n" for name in written)
     if f.form == "out":
         tensors = [p.name for p in f.schema.params if p.type.base == "Tensor"]
-        text += f'  if (autograd::recording({", ".join(tensors)})) autograd::raise_out_recorded("{op.name}");\n'
-        return text + f"  return {below};\n}}\n\n"
-    if op.gradients.absent is not None:  # in-place without gradient
-        check = f'autograd::check_inplace(self, "{f.schema.name}")'
-        return text + f"  if (autograd::recording(self)) {check};\n  return {below};\n}}\n\n"
+        return text + (
+            f'  if (autograd::recording({", ".join(tensors)})) autograd::raise_out_recorded("{op.name}");\n'
+            f"  {returns} result = {below};\n  {counted}  return result;\n}}\n\n"
+        )
+    if f.form == "inplace":
+        return text + _inplace(op, f, below, counted)
     inputs = differentiable_inputs(op)
     node = _Node(op)
-    inplace = f.form == "inplace"
-    text += f"  if (!{_recording_condition(op, inputs)}) return {below};\n"
-    if inplace:
-        text += f'  autograd::check_inplace(self, "{f.schema.name}");\n'
-    text += f"  auto node = IntrusivePtr<{node.class_name}>::make();\n"
+    unrecorded = f"  if (!{_recording_condition(op, inputs)})"
+    if op.is_view:
+        text += (
+            f"{unrecorded} {{\n    {returns} result = {below};\n"
+            "    autograd::note_view(result, self);\n    return result;\n  }\n"
+        )
+    else:
+        text += f"{unrecorded} return {below};\n"
+    text += _recorded_inputs(op, node, inputs, inplace=False)
+    text += (
+        f"  {returns} result = [&] {{\n    const dispatch::ExcludeGuard below(kAutogradKeys);\n"
+        f"    return {below};\n  }}();\n"
+    )
+    if len(op.schema.returns) == 1:
+        text += (
+            "  autograd::set_view_history(result, node, self);\n"
+            if op.is_view
+            else "  autograd::set_history(result, node);\n"
+        )
+        for name in node.saved_results:
+            text += f"  node->saved_{name} = SavedTensor::result(result, 0);\n"
+    else:
+        for i in range(len(op.schema.returns)):
+            text += f"  autograd::set_history(std::get<{i}>(result), node);\n"
+        for name in node.saved_results:
+            i = node.results[name]
+            text += f"  node->saved_{name} = SavedTensor::result(std::get<{i}>(result), {i});\n"
+    return text + "  return result;\n}\n\n"
+
+
+def _inplace(op: Operator, f: Function, below: str, counted: str) -> str:
+    """The rest of the kernel of a write in place."""
+    check = f'  autograd::check_inplace(self, "{f.schema.name}");\n'
+    write = (
+        "  {\n    const dispatch::ExcludeGuard below(kAutogradKeys);\n"
+        f"    {below};\n  }}\n  {counted}"
+    )
+    if op.gradients.absent is not None:
+        node_name = "".join(w.capitalize() for w in op.name.strip("_").split("_")) + "Backward0"
+        return (
+            f"  if (!autograd::recording(self)) {{\n    {below};\n    {counted}    return self;\n  }}\n"
+            f'{check}{write}  autograd::cut_history(self, "{node_name}");\n  return self;\n}}\n\n'
+        )
+    inputs = differentiable_inputs(op)
+    node = _Node(op)
+    done = "    change.done();\n" if op.is_view else ""
+    text = "  autograd::WindowChange change(self);\n" if op.is_view else ""
+    text += (
+        f"  if (!{_recording_condition(op, inputs)}) {{\n    {below};\n    {counted}{done}"
+        f"    return self;\n  }}\n{check}"
+    )
+    text += _recorded_inputs(op, node, inputs, inplace=True) + write
+    text += "  change.done(node);\n" if op.is_view else "  autograd::rebase_history(self, node);\n"
+    for name in node.saved_results:
+        text += f"  node->saved_{name} = SavedTensor::result(self, 0);\n"
+    return text + "  return self;\n}\n\n"
+
+
+def _recorded_inputs(op: Operator, node: _Node, inputs: list[Param], inplace: bool) -> str:
+    """Makes the node of one call and fills it with edges and what its formulas need."""
+    text = f"  auto node = IntrusivePtr<{node.class_name}>::make();\n"
     for p in inputs:
         text += f"  add_edges(*node, {p.name});\n"
     for name in node.saved:
@@ -214,9 +304,14 @@ def _kernel(op: Operator, f: Function) -> str:
         index = [i for i, p in enumerate(inputs) if p.name in users]
         condition = " || ".join(f"node->should_compute({i})" for i in index)
         always = any(p.type.is_list for p in inputs) or len(index) == len(inputs)
-        kind = "autograd::SavedTensorList" if node.params[name].type.is_list else "SavedTensor"
-        # The target's old value is gone after an in-place write.
-        value = f"{kind}(copy_of({name}))" if inplace and name == "self" else f"{kind}({name})"
+        is_list = node.params[name].type.is_list
+        kind = "autograd::SavedTensorList" if is_list else "SavedTensor"
+        value = f"{kind}({name})"
+        if inplace and name == "self":
+            # The target's old value is gone after the write.
+            value = f"{kind}(autograd::copy_with_history(self))"
+        elif inplace and not is_list:
+            value = f"{kind}({name}.is_same(self) ? autograd::copy_with_history(self) : {name})"
         line = f"node->saved_{name} = {value};\n"
         text += f"  {line}" if always else f"  if ({condition}) {line}"
     for name in node.kept:
@@ -229,25 +324,4 @@ def _kernel(op: Operator, f: Function) -> str:
             if node.params[name].type.optional:
                 source = f"{name}.defined() ? {source} : {_META_TYPES[what]}{{}}"
         text += f"  node->{name}_{what} = {source};\n"
-    if inplace:
-        text += "  {\n    const dispatch::ExcludeGuard below(kAutogradKeys);\n"
-        text += f"    {below};\n  }}\n  autograd::rebase_history(self, node);\n"
-        for name in node.saved_results:
-            text += f"  node->saved_{name} = SavedTensor::result(self, 0);\n"
-        return text + "  return self;\n}\n\n"
-    text += f"  {returns} result = [&] {{\n    const dispatch::ExcludeGuard below(kAutogradKeys);\n    return {below};\n  }}();\n"
-    history = "set_view_history" if op.is_view else "set_history"
-    if len(op.schema.returns) == 1:
-        if op.schema.returns[0].type.is_list and op.is_view:
-            text += "  for (const Tensor& t : result) autograd::set_view_history(t, node);\n"
-        else:
-            text += f"  autograd::{history}(result, node);\n"
-        for name in node.saved_results:
-            text += f"  node->saved_{name} = SavedTensor::result(result, 0);\n"
-    else:
-        for i in range(len(op.schema.returns)):
-            text += f"  autograd::set_history(std::get<{i}>(result), node);\n"
-        for name in node.saved_results:
-            i = node.results[name]
-            text += f"  node->saved_{name} = SavedTensor::result(std::get<{i}>(result), {i});\n"
-    return text + "  return result;\n}\n\n"
+    return text

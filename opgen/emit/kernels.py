@@ -117,10 +117,10 @@ def _pointwise(op: Operator) -> str:
         elif f.form == "out":
             out = next(q.name for q in f.schema.params if q.type.written)
             text += f"  kernels::pointwise_out({base}_op, {out}, inputs, {numbers});\n"
-            text += f"  {out}.impl()->bump_version();\n  return {out};\n"
+            text += f"  return {out};\n"
         else:
             text += f"  kernels::pointwise_inplace({base}_op, inputs, {numbers});\n"
-            text += "  self.impl()->bump_version();\n  return self;\n"
+            text += "  return self;\n"
         text += "}\n"
     return text + "\n"
 
@@ -183,7 +183,7 @@ def _reduction(op: Operator) -> str:
             elif q.name != "self":
                 raise ParagraphError(op.where, f"a reduction has no use for parameter {q.name!r}")
         if f.form == "out":
-            text += f"  kernels::reduction_out({base}_op, out, self, args);\n  out.impl()->bump_version();\n  return out;\n"
+            text += f"  kernels::reduction_out({base}_op, out, self, args);\n  return out;\n"
         else:
             text += f"  return kernels::reduction({base}_op, self, args);\n"
         text += "}\n"
@@ -376,8 +376,7 @@ def _write_in_place(op: Operator, f: Function, kernel: str) -> str:
             f'  write_result(out, result, "{op.name}");\n  return out;\n'
         )
     return (
-        f'  check_no_internal_overlap({first}, "{f.schema.name}");\n'
-        f"{on_first}  {first}.impl()->bump_version();\n  return {first};\n"
+        f'  check_no_internal_overlap({first}, "{f.schema.name}");\n{on_first}  return {first};\n'
     )
 
 
@@ -389,7 +388,7 @@ def _view(op: Operator) -> str:
         text += _head(op.inplace) + checks(op, f)
         text += (
             f"  take_window(self, kernels::{kernel}({cpp.args_of(f.schema)}));\n"
-            "  self.impl()->bump_version();\n  return self;\n}\n"
+            "  return self;\n}\n"
         )
     return text + "\n"
 
@@ -415,11 +414,15 @@ def _composite(op: Operator) -> str:
         else:
             outs = [q.name for q in f.schema.params if q.type.written]
             if len(outs) == 1:
-                text += f'  write_result(out, {composite_call(op)}, "{op.name}");\n  return out;\n'
+                text += (
+                    f'  write_result(out, {composite_call(op)}, "{op.name}");\n'
+                    "  out.impl()->bump_version();\n  return out;\n"
+                )
             else:
                 text += f"  const auto results = {composite_call(op)};\n"
                 for i, o in enumerate(outs):
                     text += f'  write_result({o}, std::get<{i}>(results), "{op.name}");\n'
+                    text += f"  {o}.impl()->bump_version();\n"
                 text += f"  return {{{', '.join(outs)}}};\n"
         text += "}\n"
     return text + "\n"

@@ -101,8 +101,6 @@ def _attach():
         "__divmod__",
         "nonzero",
         "new_tensor",
-        "retain_grad",
-        "register_hook",
         "type",
         "storage_type",
     ):

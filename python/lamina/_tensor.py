@@ -116,20 +116,6 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **_)
     )
 
 
-def retain_grad(self):
-    """Keep the gradient of a tensor that is no leaf; not part of this release."""
-    if self.is_leaf:
-        if not self.requires_grad:
-            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-        return
-    raise NotImplementedError("retain_grad: hooks are not part of this release")
-
-
-def register_hook(self, hook):
-    """Hooks on gradients; not part of this release."""
-    raise NotImplementedError("register_hook: hooks are not part of this release")
-
-
 def storage_type(self):
     """The type of the storage."""
     return _C.UntypedStorage

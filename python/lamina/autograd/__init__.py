@@ -1,4 +1,4 @@
-"""Gradients: backward, grad and the modes that say what is recorded."""
+"""Gradients: backward, grad, the modes that say what is recorded, and functions of one's own."""
 
 from lamina._C import (
     _autograd_backward,
@@ -10,9 +10,15 @@ from lamina._C import (
     set_grad_enabled,
 )
 from lamina.autograd import grad_mode, graph
+from lamina.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+from lamina.autograd.function import Function
+from lamina.autograd.variable import Variable
 
 __all__ = [
+    "Function",
+    "Variable",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "grad",
     "grad_mode",
@@ -20,8 +26,24 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+# Loaded at first use.
+_LAZY = ("forward_ad", "functional", "gradcheck", "profiler")
+
+
+def __getattr__(name):
+    import importlib
+
+    if name in _LAZY:
+        return importlib.import_module("lamina.autograd." + name)
+    if name == "gradgradcheck":
+        from lamina.autograd.gradcheck import gradgradcheck
+
+        return gradgradcheck
+    raise AttributeError(f"module 'lamina.autograd' has no attribute {name!r}")
 
 
 def backward(
