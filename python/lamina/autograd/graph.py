@@ -1,6 +1,5 @@
 """Nodes of the recorded graph, and hooks on what it keeps."""
 
-import abc
 import contextlib
 import threading
 from collections import defaultdict
@@ -24,18 +23,22 @@ __all__ = [
 ]
 
 
-class Node(abc.ABC):
+class _NodeMeta(type):
+    """Nodes of operators and contexts of custom functions are nodes alike."""
+
+    def __subclasscheck__(cls, other):
+        return issubclass(other, (_C._Node, _C._FunctionBase))
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, (_C._Node, _C._FunctionBase))
+
+
+class Node(metaclass=_NodeMeta):
     """A recorded operator: what ``tensor.grad_fn`` gives.
 
     ``name()``, ``next_functions``, ``metadata``, ``register_hook(f)``, ``register_prehook(f)``, and
     what it keeps for backward as ``_saved_NAME``.
     """
-
-    @classmethod
-    def __subclasshook__(cls, other):
-        if cls is Node and issubclass(other, (_C._Node, _C._FunctionBase)):
-            return True
-        return NotImplemented
 
 
 class GradientEdge(NamedTuple):
