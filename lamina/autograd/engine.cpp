@@ -447,9 +447,9 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList outpu
                                              retain_graph, create_graph);
   if (!allow_unused)
     for (size_t i = 0; i < result.size(); ++i)
-      LAMINA_CHECK(result[i].defined(),
-                   "grad: One of the differentiated Tensors appears to not have been used in the "
-                   "graph. Set allow_unused=True if this is the desired behavior.");
+      LAMINA_CHECK(result[i].defined(), "grad: The differentiated Tensor at index ", i,
+                   " appears to not have been used in the graph. Set allow_unused=True if this is "
+                   "the desired behavior.");
   return result;
 }
 

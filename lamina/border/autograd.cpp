@@ -1,6 +1,7 @@
 // Gradients as Python sees them: attributes of tensors, backward, grad.
 #include "lamina/border/autograd.h"
 
+#include <algorithm>
 #include <string>
 
 #include "lamina/autograd/accumulate_grad.h"
@@ -8,6 +9,9 @@
 #include "lamina/autograd/view.h"
 #include "lamina/border/convert.h"
 #include "lamina/border/hooks.h"
+#include "lamina/kernels/result.h"
+#include "lamina/ops/select.h"
+#include "lamina/ops/stack.h"
 
 namespace lamina::border {
 
@@ -172,12 +176,35 @@ PyObject* requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t nargs
   LAMINA_BORDER_END
 }
 
-// One tensor or a sequence of them; items may be None where `none` says so.
+// A tensor that stands for an edge of the graph (autograd.graph.GradientEdge): it has the size and
+// type of the result the edge belongs to, and its gradient arrives there.
+bool is_edge(PyObject* o) {
+  return PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2 && PyObject_HasAttrString(o, "output_nr");
+}
+Tensor tensor_of_edge(PyObject* o) {
+  autograd::Node& node = node_from(PyTuple_GET_ITEM(o, 0));
+  const auto number = static_cast<uint32_t>(to_int(PyTuple_GET_ITEM(o, 1)));
+  if (const auto* leaf = dynamic_cast<const autograd::AccumulateGrad*>(&node))
+    return leaf->variable();
+  LAMINA_CHECK(number < node.num_outputs(), "GradientEdge: ", node.name(), " has ",
+               node.num_outputs(), " results; got number ", number);
+  const ResultMeta& meta = node.output(number);
+  Tensor t = empty_contiguous({1}, meta.dtype, meta.device);
+  t.impl()->set_window(meta.sizes, Sizes(meta.sizes.size(), 0), 0);
+  autograd::set_gradient_edge(t, IntrusivePtr<autograd::Node>::share(&node), number);
+  return t;
+}
+
+// One tensor or a sequence of them; items may be None where `none` says so, or edges.
 std::vector<Tensor> tensors_of(PyObject* o, const char* what, bool none) {
   std::vector<Tensor> out;
   if (!o || o == Py_None) return out;
   if (is_tensor(o)) {
     out.push_back(unwrap(o));
+    return out;
+  }
+  if (is_edge(o)) {
+    out.push_back(tensor_of_edge(o));
     return out;
   }
   Ref items = owned(PySequence_Fast(
@@ -188,6 +215,8 @@ std::vector<Tensor> tensors_of(PyObject* o, const char* what, bool none) {
       out.emplace_back();
     } else if (is_tensor(item)) {
       out.push_back(unwrap(item));
+    } else if (is_edge(item)) {
+      out.push_back(tensor_of_edge(item));
     } else {
       raise_type(std::string(what) + " can be either Tensors or None, but got " +
                  Py_TYPE(item)->tp_name);
@@ -270,15 +299,54 @@ constexpr Signature kGradSignatures[] = {make_signature(
     "= False, bool materialize_grads = False")};
 constinit Parser grad_parser("grad", kGradSignatures);
 
+// Every gradient has a leading dimension: one pass for each of its items, and results that are
+// stacked the same way.
+std::vector<Tensor> grad_batched(const std::vector<Tensor>& outputs,
+                                 const std::vector<Tensor>& inputs,
+                                 const std::vector<Tensor>& gradients, bool retain, bool create,
+                                 bool unused) {
+  LAMINA_CHECK(gradients.size() == outputs.size(), "grad: got ", outputs.size(), " tensors and ",
+               gradients.size(), " gradients; is_grads_batched needs one for each");
+  int64_t batch = -1;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& g = gradients[i];
+    if (!g.defined()) continue;
+    LAMINA_CHECK(
+        g.dim() == outputs[i].dim() + 1 && (batch < 0 || g.size(0) == batch) &&
+            std::equal(outputs[i].sizes().begin(), outputs[i].sizes().end(), g.sizes().begin() + 1),
+        "grad: If `is_grads_batched=True`, we interpret the first dimension of each "
+        "grad_output as the batch dimension. Mismatch in shape: grad_output[",
+        i, "] has a shape of ", g.sizes(), " and output[", i, "] has a shape of ",
+        outputs[i].sizes(), ".");
+    batch = g.size(0);
+  }
+  LAMINA_CHECK(batch > 0, "grad: is_grads_batched needs a batch of at least one; got ",
+               std::max<int64_t>(batch, 0));
+  std::vector<std::vector<Tensor>> rows(inputs.size());
+  for (int64_t b = 0; b < batch; ++b) {
+    std::vector<Tensor> given;
+    for (const Tensor& g : gradients) given.push_back(g.defined() ? ops::select(g, 0, b) : g);
+    std::vector<Tensor> row =
+        autograd::grad(outputs, inputs, given, retain || b + 1 < batch, create, unused);
+    for (size_t i = 0; i < row.size(); ++i)
+      if (row[i].defined()) rows[i].push_back(std::move(row[i]));
+  }
+  const autograd::GradModeGuard recorded(create);
+  std::vector<Tensor> results;
+  for (const std::vector<Tensor>& items : rows)
+    results.push_back(items.empty() ? Tensor() : ops::stack(items, 0));
+  return results;
+}
+
 PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
   LAMINA_BORDER_BEGIN
   const ParsedArgs r(grad_parser, nullptr, args, nargs, names);
   std::vector<Tensor> outputs = tensors_of(r.object(0), "outputs", false);
   std::vector<Tensor> inputs = tensors_of(r.object(1), "inputs", false);
   std::vector<Tensor> gradients = tensors_of(r.object(2), "grad_outputs", true);
-  if (inputs.empty()) raise_value("grad requires non-empty inputs.");
-  LAMINA_CHECK_IMPLEMENTED(!r.boolean_or(6, false), "grad: is_grads_batched is not supported");
-  check_gradients(outputs, gradients);
+  if (inputs.empty()) raise_runtime("`inputs` argument to `grad()` cannot be empty.");
+  const bool batched = r.boolean_or(6, false);
+  if (!batched) check_gradients(outputs, gradients);
   const bool create = r.boolean_or(4, false);
   const bool retain = r.has(3) ? r.boolean(3) : create;
   const bool materialize = r.boolean_or(7, false);
@@ -290,7 +358,8 @@ PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
   std::vector<Tensor> results;
   {
     ReleaseGil released(true);
-    results = autograd::grad(outputs, inputs, gradients, retain, create, unused);
+    results = batched ? grad_batched(outputs, inputs, gradients, retain, create, unused)
+                      : autograd::grad(outputs, inputs, gradients, retain, create, unused);
   }
   Ref tuple = owned(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
   for (size_t i = 0; i < results.size(); ++i) {
