@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <vector>
 
 #include "lamina/core/error.h"
 
@@ -112,27 +114,65 @@ std::array<const char*, 2> byte_range(const Tensor& t) {
 }
 }  // namespace
 
+namespace {
+
+// Calls f with the distance of every element from the tensor's first, in elements.
+template <class F>
+void for_each_place(const Tensor& t, F&& f) {
+  Sizes at(static_cast<size_t>(t.dim()), 0);
+  const IntList sizes = t.sizes(), strides = t.strides();
+  int64_t place = 0;
+  while (true) {
+    f(place);
+    int64_t d = t.dim() - 1;
+    for (; d >= 0; --d) {
+      place += strides[d];
+      if (++at[d] < sizes[d]) break;
+      place -= strides[d] * sizes[d];
+      at[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+// Whether two tensors of one item size, whose byte ranges overlap, have an element in common:
+// decided by marking one's elements. About as dear as one operator on them.
+bool elements_meet(const Tensor& a, const Tensor& b, const char* low, int64_t elements) {
+  const auto item = static_cast<int64_t>(item_size(a.dtype()));
+  const auto origin = [&](const Tensor& t) {
+    return (static_cast<const char*>(t.data()) - low) / item;
+  };
+  std::vector<bool> marked(static_cast<size_t>(elements));
+  for_each_place(a, [&, from = origin(a)](int64_t p) { marked[from + p] = true; });
+  bool meet = false;
+  for_each_place(b, [&, from = origin(b)](int64_t p) { meet = meet || marked[from + p]; });
+  return meet;
+}
+
+constexpr int64_t kMostMarked = int64_t{1} << 24;
+
+}  // namespace
+
 bool may_share_bytes(const Tensor& a, const Tensor& b) {
   if (a.storage() != b.storage() || a.storage() == nullptr || a.numel() == 0 || b.numel() == 0 ||
       !a.data())
     return false;
   const auto ra = byte_range(a), rb = byte_range(b);
   if (ra[1] < rb[0] || rb[1] < ra[0]) return false;
-  // Two windows with the same item size and strides on one grid, but different phase, never meet
-  // (real and imag).
   const auto item = static_cast<int64_t>(item_size(a.dtype()));
-  if (item == static_cast<int64_t>(item_size(b.dtype())) && a.sizes() == b.sizes() &&
-      a.strides() == b.strides() && a.dim() > 0) {
-    int64_t gcd = 0;
+  if (item != static_cast<int64_t>(item_size(b.dtype()))) return true;
+  // Two windows with the same strides on one grid, but different phase, never meet (real and imag).
+  if (a.sizes() == b.sizes() && a.strides() == b.strides() && a.dim() > 0) {
+    int64_t step = 0;
     for (int64_t i = 0; i < a.dim(); ++i)
-      if (a.sizes()[i] > 1) {
-        int64_t x = std::abs(a.strides()[i]), y = gcd;
-        while (y) std::swap(x %= y, y);
-        gcd = x;
-      }
-    if (gcd > 1 && (a.storage_offset() - b.storage_offset()) % gcd != 0) return false;
+      if (a.sizes()[i] > 1) step = std::gcd(step, a.strides()[i]);
+    if (step > 1 && (a.storage_offset() - b.storage_offset()) % step != 0) return false;
   }
-  return true;
+  // Windows without gaps that overlap do meet.
+  if (a.is_non_overlapping_and_dense() && b.is_non_overlapping_and_dense()) return true;
+  const char* low = std::min(ra[0], rb[0]);
+  const int64_t elements = (std::max(ra[1], rb[1]) - low + item) / item;
+  return elements > kMostMarked || elements_meet(a, b, low, elements);
 }
 
 }  // namespace lamina
