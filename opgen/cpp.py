@@ -125,10 +125,13 @@ def args_of(schema: Schema) -> str:
     return ", ".join(p.name for p in schema.params)
 
 
-def tensor_args(schema: Schema) -> str:
-    """The arguments that decide the key set."""
-    return ", ".join(
-        p.name
-        for p in schema.params
-        if p.type.base == "Tensor" and not (p.type.is_list and p.type.optional)
-    )
+def tensor_keys(schema: Schema, op_id: str) -> str:
+    """The key sets of the arguments that decide a call, checked to be there where they must be."""
+    keys = []
+    for p in schema.params:
+        if p.type.base != "Tensor" or (p.type.is_list and p.type.optional):
+            continue
+        absent = p.type.optional or p.type.element_optional or p.default is not None
+        required = f'dispatch::required_keys({p.name}, op::{op_id}, "{p.name}")'
+        keys.append(p.name if absent else required)
+    return ", ".join(keys)

@@ -516,3 +516,11 @@ def test_random_arguments(seed, tmp_path):
     assert result["bad"] == []
     assert result["functions"] > 300
     assert result["calls"] > 300
+
+
+def test_views_of_more_elements_than_64_bits_count():
+    one = lamina.ones(1)
+    with pytest.raises(RuntimeError, match="overflow"):
+        one.expand(2**40, 2**40)
+    assert lamina.ones(0, 1, 1).expand(0, 2**40, 2**40).numel() == 0
+    assert lamina.ones(1).expand(2**40, 2**20).numel() == 2**60

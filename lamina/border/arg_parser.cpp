@@ -194,7 +194,6 @@ struct Matcher {
     if (room == 1 && nargs >= 1 && s.params[given].type == P::IntList && !is_sequence(args[0]) &&
         is_int(args[0]) && (nargs > 1 || s.params[given].list_size == 0)) {
       slots[given] = args[0];
-      out.has_lists_ |= given == 0;
       out.varargs_ = args;
       out.varargs_count_ = static_cast<int32_t>(nargs);
       out.varargs_slot_ = static_cast<int8_t>(given);
@@ -265,7 +264,6 @@ struct Matcher {
       return true;
     } else if (p.type != P::Tensor && fits(o, p) &&
                (lenient || !takes_number(p.type) || !is_tensor(o))) {
-      out.has_lists_ |= p.type == P::TensorList || (p.type == P::IntList && i == 0);
       out.slots_[i] = o;
       return true;
     }
@@ -430,6 +428,13 @@ Sizes ParsedArgs::int_list(int i) const {
     const Param& p = parser_->signatures()[index_].params[i];
     out.resize(p.list_size > 0 ? p.list_size : 1, v);
   }
+  if (i == 0) {
+    // Creation: the sizes tell what will be written. Wrong ones raise in the call itself.
+    int64_t n = 1;
+    for (const int64_t d : out)
+      if (__builtin_mul_overflow(n, d, &n)) n = 0;
+    work_ += n;
+  }
   return out;
 }
 int64_t ParsedArgs::convert_item(int i, PyObject* o) const {
@@ -481,37 +486,34 @@ SmallVector<Scalar, 4> ParsedArgs::scalar_list(int i) const {
   return out;
 }
 
-TensorBuffer::TensorBuffer(size_t n) : size_(n) {
-  if (n > kInline)
-    heap_ = new Tensor[n];
-  else
-    for (size_t i = 0; i < n; ++i) new (data() + i) Tensor();
+TensorBuffer::TensorBuffer(size_t n, bool borrowed) : size_(n), borrowed_(borrowed) {
+  if (n > kInline) heap_ = std::allocator<Tensor>().allocate(n);
+  std::memset(static_cast<void*>(data()), 0, n * sizeof(Tensor));  // undefined tensors
 }
-TensorBuffer::TensorBuffer(TensorBuffer&& o) noexcept : size_(o.size_), heap_(o.heap_) {
-  o.heap_ = nullptr;
+TensorBuffer::TensorBuffer(TensorBuffer&& o) noexcept
+    : size_(o.size_), borrowed_(o.borrowed_), heap_(std::exchange(o.heap_, nullptr)) {
+  static_assert(sizeof(Tensor) == sizeof(TensorImpl*));
+  if (!heap_) std::memcpy(inline_, o.inline_, size_ * sizeof(Tensor));  // the handles move
   o.size_ = 0;
-  if (!heap_) {
-    for (size_t i = 0; i < size_; ++i) {
-      Tensor& from = reinterpret_cast<Tensor*>(o.inline_)[i];
-      new (reinterpret_cast<Tensor*>(inline_) + i) Tensor(std::move(from));
-      from.~Tensor();
-    }
-  }
 }
-TensorBuffer::~TensorBuffer() {
-  if (heap_)
-    delete[] heap_;
-  else
-    for (size_t i = 0; i < size_; ++i) data()[i].~Tensor();
+void TensorBuffer::release() noexcept {
+  for (size_t i = 0; i < size_; ++i) data()[i].~Tensor();
+  if (heap_) std::allocator<Tensor>().deallocate(heap_, size_);
 }
 
 TensorBuffer ParsedArgs::tensor_list(int i) const { return optional_tensor_list(i); }
 TensorBuffer ParsedArgs::optional_tensor_list(int i) const {
   PyObject* o = slots_[i];
   if (!o) return TensorBuffer(0);
-  TensorBuffer out(static_cast<size_t>(length(o)));
-  for (Py_ssize_t k = 0; k < length(o); ++k)
-    if (items_of(o)[k] != Py_None) out[static_cast<size_t>(k)] = unwrap(items_of(o)[k]);
+  const auto n = static_cast<size_t>(length(o));
+  PyObject* const* items = items_of(o);
+  TensorBuffer out(n, n <= TensorBuffer::kInline && PyTuple_CheckExact(o));
+  for (size_t k = 0; k < n; ++k) {
+    if (items[k] == Py_None) continue;
+    const Tensor& t = unwrap(items[k]);
+    out.put(k, t);
+    work_ += t.numel();
+  }
   return out;
 }
 
@@ -539,25 +541,6 @@ std::optional<MemoryFormat> ParsedArgs::optional_memory_format(int i) const {
 }
 Generator ParsedArgs::generator(int i) const {
   return slots_[i] ? reinterpret_cast<GeneratorObject*>(slots_[i])->value : Generator();
-}
-
-int64_t ParsedArgs::list_work() const {
-  const Signature& s = parser_->signatures()[index_];
-  int64_t work = 0;
-  for (int i = 0; i < s.count; ++i) {
-    PyObject* o = slots_[i];
-    if (!o) continue;
-    if (s.params[i].type == P::TensorList) {
-      for (Py_ssize_t k = 0; k < length(o); ++k) work += unwrap(items_of(o)[k]).numel();
-    } else if (s.params[i].type == P::IntList && i == 0) {
-      // Creation: the sizes tell what will be written. Wrong ones raise in the call itself.
-      int64_t n = 1;
-      for (const int64_t d : int_list(i))
-        if (__builtin_mul_overflow(n, d, &n)) return 0;
-      work += n;
-    }
-  }
-  return work;
 }
 
 PyObject* const* Parser::names(int signature) {

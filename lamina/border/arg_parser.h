@@ -128,13 +128,22 @@ class Parser {
   PyObject** names_ = nullptr;  // of all signatures, made at the first keyword
 };
 
-// Tensors of a list argument; up to eight without memory from the heap.
+// Tensors of a list argument; up to eight without memory from the heap. Those of a tuple are
+// borrowed: their objects live as long as the call. A list may change meanwhile; its tensors are
+// counted.
 class TensorBuffer {
  public:
-  explicit TensorBuffer(size_t n);
+  static constexpr size_t kInline = 8;
+  explicit TensorBuffer(size_t n, bool borrowed = false);
   TensorBuffer(TensorBuffer&& o) noexcept;
   TensorBuffer(const TensorBuffer&) = delete;
-  ~TensorBuffer();
+  ~TensorBuffer() {
+    if (!borrowed_) release();
+  }
+  // Item i, which must still be undefined.
+  void put(size_t i, const Tensor& t) {
+    new (data() + i) Tensor(borrowed_ ? Tensor::adopt(t.impl()) : t);
+  }
   Tensor* data() { return heap_ ? heap_ : reinterpret_cast<Tensor*>(inline_); }
   const Tensor* data() const { return const_cast<TensorBuffer*>(this)->data(); }
   size_t size() const { return size_; }
@@ -143,8 +152,9 @@ class TensorBuffer {
   operator TensorList() const { return {data(), size_}; }
 
  private:
-  static constexpr size_t kInline = 8;
+  void release() noexcept;
   size_t size_;
+  bool borrowed_ = false;
   Tensor* heap_ = nullptr;
   alignas(Tensor) unsigned char inline_[kInline * sizeof(Tensor)];
 };
@@ -216,15 +226,15 @@ class ParsedArgs {
   // Null when absent.
   Generator generator(int i) const;
 
-  // About how many elements the call touches: decides whether the GIL is released.
-  int64_t work() const { return has_lists_ ? work_ + list_work() : work_; }
+  // About how many elements the call touches: decides whether the GIL is released. Lists count
+  // once they have been read.
+  int64_t work() const { return work_; }
   // For the end of a switch over index(): raises that the parser is broken.
   PyObject* unreachable() const;
 
  private:
   friend struct Matcher;
   int64_t convert_item(int i, PyObject* o) const;
-  int64_t list_work() const;
   const Parser* parser_;
   // The arguments that form the list in slot varargs_slot_ when a list of ints was given as
   // x.view(2, 3).
@@ -232,8 +242,8 @@ class ParsedArgs {
   int32_t varargs_count_ = 0;
   int8_t varargs_slot_ = -1;
   int8_t index_ = -1;
-  bool has_lists_ = false;  // of tensors or of sizes
-  int64_t work_ = 0;        // elements of the largest tensor
+  // Elements of the largest tensor, of all tensors in lists, and of what a creation will write.
+  mutable int64_t work_ = 0;
   PyObject* slots_[kMaxParams];
 };
 

@@ -227,6 +227,12 @@ PyObject* tensor_subscript(PyObject* self, PyObject* index) {
   const Tensor& t = unwrap(self);
   if (PyLong_CheckExact(index)) return wrap(select(t, 0, to_int(index), 0));
   if (PySlice_Check(index)) return wrap(slice(t, 0, index));
+  if (is_exact_tensor(index) && t.dim() > 0) {
+    // One tensor of indices: nothing to plan.
+    const Tensor& i = unwrap(index);
+    if (i.dtype() == ScalarType::Int64 && i.dim() > 0)
+      return wrap(without_gil(t.numel(), [&] { return ops::index(t, TensorList(&i, 1)); }));
+  }
   Plan plan = make_plan(t, index);
   if (plan.indices.empty()) {
     // x[...] is a tensor of its own.

@@ -149,6 +149,18 @@ PyObject* as_complex(PyObject* self, PyObject*) {
   LAMINA_BORDER_END
 }
 
+// As a method too: a call of the slot's wrapper, x.__setitem__(i, v), would cost more than the
+// write.
+PyObject* set_item(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
+  LAMINA_BORDER_BEGIN
+  if (nargs != 2)
+    raise_type("__setitem__() takes 2 positional arguments but " + std::to_string(nargs) +
+               " were given");
+  if (tensor_assign_subscript(self, args[0], args[1]) < 0) return nullptr;
+  Py_RETURN_NONE;
+  LAMINA_BORDER_END
+}
+
 template <class F>
 PyCFunction fast(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
@@ -185,6 +197,7 @@ PyMethodDef tensor_methods[] = {
     {"is_set_to", is_set_to, METH_O, nullptr},
     {"is_same_size", is_same_size, METH_O, nullptr},
     {"__format__", format, METH_O, nullptr},
+    {"__setitem__", fast(set_item), METH_FASTCALL, nullptr},
     {"__complex__", as_complex, METH_NOARGS, nullptr},
     {}};
 

@@ -34,8 +34,9 @@ void dealloc(PyObject* self);
 PyObject* new_object(PyTypeObject* type, Tensor&& value) {
   TensorObject* o;
   if (type == tensor_type && num_free_objects > 0) {
+    // An object in the list has kept its type, and the type's reference with it.
     o = free_objects[--num_free_objects];
-    PyObject_Init(reinterpret_cast<PyObject*>(o), type);
+    Py_SET_REFCNT(reinterpret_cast<PyObject*>(o), 1);
     new (&o->value) Tensor(std::move(value));
     PyObject_GC_Track(o);
   } else if (type == tensor_type) {
@@ -61,9 +62,8 @@ bool hand_to_tensor(PyObject* self) {
   TensorObject* o = as_object(self);
   TensorImpl* impl = o->value.impl();
   if (!impl || impl->pyobject() != self) return false;
-  const bool recognizable = o->dict || o->weakrefs || Py_TYPE(self) != tensor_type ||
-                            (impl->autograd() && outlives_python(o->value));
-  if (impl->use_count() == 1 || !recognizable) {
+  if (impl->use_count() == 1 || !(o->dict || o->weakrefs || Py_TYPE(self) != tensor_type ||
+                                  (impl->autograd() && outlives_python(o->value)))) {
     impl->set_pyobject(nullptr, false);
     return false;
   }
@@ -87,9 +87,9 @@ void dealloc(PyObject* self) {
   o->value.~Tensor();
   if (type == tensor_type && num_free_objects < kFreeObjects) {
     free_objects[num_free_objects++] = o;
-  } else {
-    type->tp_free(self);
+    return;
   }
+  type->tp_free(self);
   Py_DECREF(type);
 }
 

@@ -19,7 +19,7 @@ Dim numel_of(IntList sizes) {
   return n;
 }
 
-int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
+int64_t wrap_odd_dim(int64_t dim, int64_t ndim, const char* op) {
   const int64_t range = ndim == 0 ? 1 : ndim;
   LAMINA_CHECK_INDEX(dim >= -range && dim < range, op,
                      ": Dimension out of range (expected to be in range of [", -range, ", ",

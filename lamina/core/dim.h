@@ -43,6 +43,10 @@ class Dim {
 // Product of sizes; raises where it, or the bytes it stands for, overflow.
 Dim numel_of(IntList sizes);
 // Negative dimensions count from the end. `ndim` 0 accepts -1 and 0, as in PyTorch. Raises Index.
-int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op);
+int64_t wrap_odd_dim(int64_t dim, int64_t ndim, const char* op);
+inline int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
+  const int64_t wrapped = dim < 0 ? dim + ndim : dim;
+  return wrapped >= 0 && wrapped < ndim ? wrapped : wrap_odd_dim(dim, ndim, op);
+}
 
 }  // namespace lamina

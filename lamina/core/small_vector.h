@@ -26,7 +26,7 @@ class SmallVector {
   SmallVector(const SmallVector& o) { assign(o.data(), o.size()); }
   SmallVector(SmallVector&& o) noexcept
       : size_(o.size_), capacity_(o.capacity_), heap_(std::move(o.heap_)) {
-    if (!heap_) std::copy_n(o.inline_, size_, inline_);
+    if (!heap_) take_inline(o);
     o.size_ = 0;
     o.capacity_ = N;
   }
@@ -39,7 +39,7 @@ class SmallVector {
     heap_ = std::move(o.heap_);
     size_ = o.size_;
     capacity_ = o.capacity_;
-    if (!heap_) std::copy_n(o.inline_, size_, inline_);
+    if (!heap_) take_inline(o);
     o.size_ = 0;
     o.capacity_ = N;
     return *this;
@@ -92,6 +92,14 @@ class SmallVector {
   const T* end() const { return data() + size_; }
 
  private:
+  // All of a small room in a few moves, whatever of it is in use: no call, no loop.
+  void take_inline(const SmallVector& o) {
+    if constexpr (sizeof(inline_) <= 64)
+      std::memcpy(static_cast<void*>(inline_), o.inline_, sizeof(inline_));
+    else
+      std::copy_n(o.inline_, size_, inline_);
+  }
+
   uint32_t size_ = 0;
   uint32_t capacity_ = N;
   std::unique_ptr<T[]> heap_;
@@ -122,7 +130,10 @@ class ListView {
   constexpr const T* end() const { return data_ + size_; }
   constexpr operator std::span<const T>() const { return {data_, size_}; }
   friend bool operator==(const ListView& a, const ListView& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    if (a.size_ != b.size_) return false;
+    for (size_t i = 0; i < a.size_; ++i)  // short lists: a call of memcmp would cost more
+      if (!(a.data_[i] == b.data_[i])) return false;
+    return true;
   }
 
  private:

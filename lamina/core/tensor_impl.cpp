@@ -1,5 +1,6 @@
 #include "lamina/core/tensor_impl.h"
 
+#include <functional>
 #include <new>
 
 #include "lamina/core/block.h"
@@ -16,6 +17,8 @@ constexpr size_t align_up(size_t n) { return (n + 63) & ~size_t{63}; }
 }  // namespace
 
 void set_pyobject_releaser(PyObjectReleaser f) { pyobject_releaser = f; }
+
+inline TensorImpl::~TensorImpl() = default;
 
 // Header, storage and bytes of a small tensor in one allocation. The two headers die independently
 // (a view may outlive the tensor, and a tensor may be given another storage), so the block counts
@@ -37,11 +40,21 @@ struct TensorBlock {
         alive.fetch_sub(1, std::memory_order_acq_rel) == 1)
       free_block(this, bytes_offset() + room);
   }
+  // Both headers at once, while nobody holds a part of the block.
+  void drop_all() noexcept {
+    impl.~TensorImpl();
+    storage.~Storage();
+    free_block(this, bytes_offset() + room);
+  }
+  bool unshared(const Storage* of_impl) const {
+    return of_impl == &storage && storage.use_count() == 1;
+  }
   TensorBlock(ScalarType dtype, Device device, void* data, size_t bytes, uint32_t room)
       : impl(dtype, device, strided_keys(device.type), &storage),
         storage(data, bytes, device, nullptr, nullptr),
         room(room) {
     impl.in_block_ = true;
+    impl.inference_ = t_mode.inference;
     storage.in_block_ = true;
   }
   ~TensorBlock() = delete;
@@ -51,14 +64,36 @@ struct TensorBlock {
 const size_t TensorBlock::kStorageOffset = offsetof(TensorBlock, storage);
 #pragma GCC diagnostic pop
 
-TensorImpl* TensorImpl::make_in_block(ScalarType dtype, Device device, size_t bytes) {
+namespace {
+inline __attribute__((always_inline)) TensorBlock* make_block(ScalarType dtype, Device device,
+                                                              size_t bytes) {
   // Two block sizes only, so that the free lists stay short.
-  const uint32_t room = bytes <= 64 ? 64 : kMaxInBlock;
+  const uint32_t room = bytes <= 64 ? 64 : TensorImpl::kMaxInBlock;
   char* memory = static_cast<char*>(allocate_block(TensorBlock::bytes_offset() + room));
   // Nothing to point at is a null pointer, as in a storage of its own.
   char* data = bytes ? memory + TensorBlock::bytes_offset() : nullptr;
-  TensorImpl* impl = &(new (memory) TensorBlock(dtype, device, data, bytes, room))->impl;
-  impl->inference_ = t_mode.inference;
+  return new (memory) TensorBlock(dtype, device, data, bytes, room);
+}
+}  // namespace
+
+TensorImpl* TensorImpl::make_in_block(ScalarType dtype, Device device, size_t bytes) {
+  return &make_block(dtype, device, bytes)->impl;
+}
+
+TensorImpl* TensorImpl::make_in_block(ScalarType dtype, Device device, size_t bytes, IntList sizes,
+                                      int64_t numel) {
+  TensorImpl* impl = &make_block(dtype, device, bytes)->impl;
+  const auto n = static_cast<int>(sizes.size());
+  int64_t* p = impl->inline_;
+  int64_t step = 1;
+  for (int i = n - 1; i >= 0; --i) {
+    const int64_t size = sizes[i];
+    p[i] = size;
+    p[n + i] = step;
+    step *= size > 1 ? size : 1;
+  }
+  impl->ndim_ = static_cast<uint8_t>(n);
+  impl->numel_ = numel;
   return impl;
 }
 
@@ -69,8 +104,6 @@ TensorImpl* TensorImpl::make(ScalarType dtype, Device device, KeySet keys,
   impl->inference_ = t_mode.inference;
   return impl;
 }
-
-TensorImpl::~TensorImpl() = default;
 
 void TensorImpl::set_base(TensorImpl* base, ViewOrigin origin) {
   if (base) base->retain();
@@ -85,6 +118,11 @@ void TensorImpl::destroy() noexcept {
   Storage* storage = std::exchange(storage_, nullptr);
   TensorImpl* base = std::exchange(base_, nullptr);
   TensorBlock* block = in_block_ ? TensorBlock::of(this) : nullptr;
+  if (block && block->unshared(storage)) {
+    block->drop_all();
+    if (base) base->release();
+    return;
+  }
   this->~TensorImpl();
   if (storage) storage->release();
   if (base) base->release();  // a base has none itself: this does not recurse
@@ -117,44 +155,57 @@ void Storage::destroy() noexcept {
     free_block(this, sizeof(Storage));
 }
 
-int64_t* TensorImpl::reserve_dims(int64_t ndim) {
+int64_t* TensorImpl::reserve_heap_dims(int64_t ndim) {
   LAMINA_CHECK(ndim <= 64, "tensor: too many dimensions; got ", ndim, "; expected at most 64");
-  if (ndim > kInlineDims) {
-    heap_.reset(new int64_t[2 * ndim]);
-    ndim_ = static_cast<uint8_t>(ndim);
-    return heap_.get();
-  }
+  heap_.reset(new int64_t[2 * ndim]);
   ndim_ = static_cast<uint8_t>(ndim);
-  return inline_;
+  return heap_.get();
 }
 
+namespace {
+// Whether a list lies in [low, high): a tensor may be given its own sizes or strides.
+bool lies_in(IntList list, const int64_t* low, const int64_t* high) {
+  return std::less_equal<>()(low, list.data()) && std::less<>()(list.data(), high);
+}
+}  // namespace
+
 void TensorImpl::set_window(IntList sizes, IntList strides, int64_t offset) {
-  // The lists may be this tensor's own.
-  const Sizes keep_sizes{std::span<const int64_t>(sizes)},
-      keep_strides{std::span<const int64_t>(strides)};
-  const int64_t n = static_cast<int64_t>(keep_sizes.size());
-  int64_t* p = reserve_dims(n);
-  int64_t numel = 1;
-  for (int64_t i = 0; i < n; ++i) {
-    p[i] = keep_sizes[i];
-    p[n + i] = keep_strides[i];
-    numel *= p[i];
+  const int64_t* own = sizes_data();
+  const int64_t* own_end = own + 2 * ndim_;
+  if (lies_in(sizes, own, own_end) || lies_in(strides, own, own_end)) {
+    const Sizes keep_sizes{std::span<const int64_t>(sizes)},
+        keep_strides{std::span<const int64_t>(strides)};
+    return set_window(keep_sizes, keep_strides, offset);
   }
+  const auto n = static_cast<int64_t>(sizes.size());
+  int64_t* p = reserve_dims(n);
+  for (int64_t i = 0; i < n; ++i) {
+    p[i] = sizes[i];
+    p[n + i] = strides[i];
+  }
+  finish_window(offset);
+}
+
+void TensorImpl::finish_window(int64_t offset) {
+  const int64_t n = ndim_;
+  const int64_t* p = sizes_data();
+  int64_t numel = 1;
+  bool contiguous = true, overflow = false;
+  for (int64_t i = n - 1; i >= 0; --i) {
+    // A size of one has no stride; `numel` is the stride that row-major order would have.
+    contiguous &= p[i] == 1 || p[n + i] == numel;
+    overflow |= __builtin_mul_overflow(numel, p[i], &numel);
+  }
+  if (overflow) [[unlikely]]
+    numel = numel_of(this->sizes());  // raises, unless a size is zero
   numel_ = numel;
   offset_ = offset;
-  int64_t expected = 1;
-  bool contiguous = true;
-  for (int64_t i = n - 1; i >= 0; --i) {
-    if (p[i] == 1) continue;
-    contiguous &= p[n + i] == expected;
-    expected *= p[i];
-  }
   contiguous_ = contiguous || numel == 0;
 }
 
 void TensorImpl::set_contiguous_window(IntList sizes) {
   const int64_t n = static_cast<int64_t>(sizes.size());
-  const bool own = sizes.data() == sizes_data();
+  const bool own = lies_in(sizes, sizes_data(), sizes_data() + 2 * ndim_);
   const Sizes keep = own ? Sizes{std::span<const int64_t>(sizes)} : Sizes{};
   const int64_t* from = own ? keep.data() : sizes.data();
   int64_t* p = reserve_dims(n);

@@ -92,6 +92,10 @@ class TensorImpl {
   }
   void set_window(IntList sizes, IntList strides, int64_t offset);
   void set_contiguous_window(IntList sizes);  // strides of row-major order, offset kept
+  // For kernels of views: room for `ndim` sizes, then as many strides, to be written; after it,
+  // finish_window counts what was written. Only for a tensor nobody else sees yet.
+  int64_t* begin_window(int64_t ndim) { return reserve_dims(ndim); }
+  void finish_window(int64_t offset);
   void set_offset(int64_t offset) { offset_ = offset; }
 
   uint32_t version() const {
@@ -139,6 +143,9 @@ class TensorImpl {
   // A tensor with header, storage and bytes in one allocation; `bytes` at most kMaxInBlock.
   static constexpr size_t kMaxInBlock = 512;
   static TensorImpl* make_in_block(ScalarType dtype, Device device, size_t bytes);
+  // The same in row-major order: `numel` elements in all, at most kInlineDims sizes.
+  static TensorImpl* make_in_block(ScalarType dtype, Device device, size_t bytes, IntList sizes,
+                                   int64_t numel);
   // A tensor on a storage (may be null: no memory).
   static TensorImpl* make(ScalarType dtype, Device device, KeySet keys,
                           IntrusivePtr<Storage> storage);
@@ -146,11 +153,18 @@ class TensorImpl {
  private:
   friend struct TensorBlock;
   TensorImpl(ScalarType dtype, Device device, KeySet keys, Storage* storage)
-      : dtype_(dtype), device_(device), keys_(keys), storage_(storage) {}
+      : dtype_(dtype), device_(device), keys_(keys), storage_(storage) {
+    inline_[0] = 0;
+    inline_[1] = 1;
+  }
   ~TensorImpl();
   void destroy() noexcept;
-  int64_t* reserve_dims(int64_t ndim);
-  void refresh();
+  int64_t* reserve_dims(int64_t ndim) {
+    if (ndim > kInlineDims) return reserve_heap_dims(ndim);
+    ndim_ = static_cast<uint8_t>(ndim);
+    return inline_;
+  }
+  int64_t* reserve_heap_dims(int64_t ndim);
 
   mutable std::atomic<uint32_t> count_{1};
   ScalarType dtype_;
@@ -172,7 +186,7 @@ class TensorImpl {
   std::unique_ptr<AutogradMeta> autograd_;
   IntrusivePtr<VersionCounter> counter_;
   std::unique_ptr<int64_t[]> heap_;  // sizes then strides, beyond kInlineDims
-  int64_t inline_[2 * kInlineDims] = {0, 1};
+  int64_t inline_[2 * kInlineDims];
 };
 
 }  // namespace lamina

@@ -24,6 +24,12 @@ constexpr bool is_backend(DispatchKey key) {
 
 }  // namespace
 
+void raise_undefined(const Operator& op, const char* argument) {
+  const std::string_view name = op.info().name;
+  raise(ErrorKind::Runtime, str(name.substr(name.find("::") + 2), ": argument '", argument,
+                                "' is an undefined tensor; expected a tensor"));
+}
+
 KeySet keys_of_device(std::optional<Device> device) {
   return effective(strided_keys(device.value_or(kCpu).type));
 }

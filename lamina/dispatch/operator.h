@@ -61,7 +61,7 @@ class Operator {
 
   // The kernel that a call with these keys runs, with the keys that have nothing to do taken out of
   // `keys`.
-  RawKernel lookup(KeySet& keys) const {
+  __attribute__((always_inline)) RawKernel lookup(KeySet& keys) const {
     keys = KeySet(keys.bits() & ~skipped_.load(std::memory_order_relaxed));
     const RawKernel f = table_[static_cast<int>(keys.highest())].load(std::memory_order_acquire);
     return f ? f : resolve(keys);
@@ -128,14 +128,17 @@ template <class Signature>
 struct Caller;
 template <class R, class... Args>
 struct Caller<R(Args...)> {
-  static R run(const Operator& op, KeySet keys, Args... args) {
+  __attribute__((always_inline)) static R run(const Operator& op, KeySet keys, Args... args) {
     const RawKernel raw = op.lookup(keys);
     const auto kernel = reinterpret_cast<R (*)(KeySet, Args...)>(raw);
-    if (t_local.observer) [[unlikely]] {
-      const ObservedCall observed(op, keys, raw);
-      return kernel(keys, std::forward<Args>(args)...);
-    }
+    if (t_local.observer) [[unlikely]]
+      return run_observed(op, keys, raw, std::forward<Args>(args)...);
     return kernel(keys, std::forward<Args>(args)...);
+  }
+  __attribute__((noinline, cold)) static R run_observed(const Operator& op, KeySet keys,
+                                                        RawKernel raw, Args... args) {
+    const ObservedCall observed(op, keys, raw);
+    return reinterpret_cast<R (*)(KeySet, Args...)>(raw)(keys, std::forward<Args>(args)...);
   }
 };
 }  // namespace detail
@@ -144,14 +147,30 @@ struct Caller<R(Args...)> {
 // out.
 inline KeySet effective(KeySet keys) { return (keys | t_local.included) - t_local.excluded; }
 
+[[noreturn]] void raise_undefined(const Operator& op, const char* argument);
+
 inline KeySet keys_of(const Tensor& t) { return t.keys(); }
+// Of an argument that must be there; raises Runtime for an undefined tensor.
+__attribute__((always_inline)) inline KeySet required_keys(const Tensor& t, const Operator& op,
+                                                           const char* argument) {
+  if (!t.defined()) [[unlikely]]
+    raise_undefined(op, argument);
+  return t.impl()->keys();
+}
 inline KeySet keys_of(TensorList list) {
   KeySet keys = list.empty() ? strided_keys(DeviceType::CPU) : KeySet();
   for (const Tensor& t : list) keys = keys | t.keys();
   return keys;
 }
+inline KeySet required_keys(TensorList list, const Operator& op, const char* argument) {
+  KeySet keys = list.empty() ? strided_keys(DeviceType::CPU) : KeySet();
+  for (const Tensor& t : list) keys = keys | required_keys(t, op, argument);
+  return keys;
+}
+// Tensors that may be absent, lists of them, key sets of those that may not.
+inline KeySet keys_of(KeySet keys) { return keys; }
 template <class... Tensors>
-KeySet keys_of_all(const Tensors&... tensors) {
+__attribute__((always_inline)) inline KeySet keys_of_all(const Tensors&... tensors) {
   return effective((KeySet() | ... | keys_of(tensors)));
 }
 
@@ -160,7 +179,8 @@ KeySet keys_of_device(std::optional<Device> device);
 
 // Typed call from the highest key, and from what a layer has left.
 template <class Signature, class... Args>
-decltype(auto) call(const Operator& op, KeySet keys, Args&&... args) {
+__attribute__((always_inline)) inline decltype(auto) call(const Operator& op, KeySet keys,
+                                                          Args&&... args) {
   return detail::Caller<Signature>::run(op, keys, std::forward<Args>(args)...);
 }
 

@@ -95,6 +95,7 @@ void fill(const Tensor& self, const Scalar& value) {
       !value.is_complex() || lamina::is_complex(self.dtype()) || value.to_complex().imag() == 0,
       "fill_: value cannot be converted to type ", name(self.dtype()), " without overflow");
   if (self.is_meta() || self.numel() == 0) return;
+  if (self.numel() == 1) return tile::store_scalar(self.data(), self.dtype(), value);
   tile::fill(operand(self), static_cast<int>(self.dim()), self.sizes().data(), value);
 }
 

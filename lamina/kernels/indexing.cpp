@@ -1,4 +1,6 @@
 // Kernels that read and write by index, and joining.
+#include <cstring>
+
 #include "lamina/core/error.h"
 #include "lamina/cpu/index_kernels.h"
 #include "lamina/generated/declarations.h"
@@ -37,7 +39,29 @@ void check_same_type(const Tensor& self, const Tensor& src, const char* op) {
 
 }  // namespace
 
+namespace {
+// Few bytes, all row-major and of the result's type: rows are copied as they stand.
+bool cat_small(const Tensor& result, TensorList tensors, int64_t dim) {
+  constexpr size_t kSmall = 16384;
+  if (!result.is_contiguous() || result.nbytes() > kSmall) return false;
+  for (const Tensor& t : tensors)
+    if (t.dtype() != result.dtype() || !t.is_contiguous() || t.is_meta()) return false;
+  int64_t outer = 1;
+  for (int64_t i = 0; i < dim; ++i) outer *= result.sizes()[i];
+  auto* to = static_cast<char*>(result.data());
+  for (int64_t row = 0; row < outer; ++row)
+    for (const Tensor& t : tensors) {
+      if (t.numel() == 0) continue;
+      const size_t bytes = t.nbytes() / static_cast<size_t>(outer);
+      std::memcpy(to, static_cast<const char*>(t.data()) + row * bytes, bytes);
+      to += bytes;
+    }
+  return true;
+}
+}  // namespace
+
 void cat(const Tensor& result, TensorList tensors, int64_t dim) {
+  if (result.numel() == 0 || cat_small(result, tensors, wrap_dim(dim, result.dim(), "cat"))) return;
   SmallVector<cpu::ConstStrided, 8> inputs;
   std::vector<Tensor> kept;  // converted operands live until the copy is done
   const int64_t rank = result.dim();
@@ -358,7 +382,39 @@ void with_arrays(const AdvancedIndex& a, F&& f) {
 
 }  // namespace
 
+namespace {
+// A few whole rows of a row-major tensor. Undefined where the general way has something to do, or
+// to complain about.
+Tensor index_rows(const Tensor& self, TensorList indices) {
+  constexpr size_t kSmall = 16384;
+  if (indices.size() != 1 || !indices[0].defined() || self.dim() == 0 || self.numel() == 0)
+    return {};
+  const Tensor& index = indices[0];
+  if (index.dtype() != ScalarType::Int64 || !index.is_contiguous() || !self.is_contiguous() ||
+      !self.device().is_cpu() || !index.device().is_cpu())
+    return {};
+  const int64_t rows = self.sizes()[0], n = index.numel();
+  const size_t bytes = self.nbytes() / static_cast<size_t>(rows);
+  if (n == 0 || static_cast<uint64_t>(n) > kSmall / bytes) return {};
+  const int64_t* at = index.data_as<int64_t>();
+  for (int64_t i = 0; i < n; ++i)
+    if (at[i] < -rows || at[i] >= rows) return {};
+  Sizes sizes{std::span<const int64_t>(index.sizes())};
+  for (int64_t d = 1; d < self.dim(); ++d) sizes.push_back(self.sizes()[d]);
+  Tensor out = empty_contiguous(sizes, self.dtype(), kCpu);
+  auto* to = static_cast<char*>(out.data());
+  const auto* from = static_cast<const char*>(self.data());
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t row = at[i] < 0 ? at[i] + rows : at[i];
+    std::memcpy(to + static_cast<size_t>(i) * bytes, from + static_cast<size_t>(row) * bytes,
+                bytes);
+  }
+  return out;
+}
+}  // namespace
+
 Tensor index(const Tensor& self, TensorList indices) {
+  if (Tensor rows = index_rows(self, indices); rows.defined()) return rows;
   // One mask over the whole tensor needs no coordinates.
   if (indices.size() == 1 && indices[0].defined() && indices[0].dtype() == ScalarType::Bool &&
       self.dim() > 0 && indices[0].sizes() == self.sizes())

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
@@ -30,11 +31,10 @@ ScalarType common_type(const Pointwise& op, const Tensor* const* inputs, const S
   return result.get();
 }
 
-bool accepts(const Pointwise& op, ScalarType t) {
-  return op.categories & (is_bool(t)       ? kBool
-                          : is_integral(t) ? kInteger
-                          : is_complex(t)  ? kComplex
-                                           : kFloating);
+inline bool accepts(const Pointwise& op, ScalarType t) {
+  // By category: bool, unsigned, signed, floating, complex.
+  constexpr uint8_t kBits[] = {kBool, kInteger, kInteger, kFloating, kComplex};
+  return op.categories & kBits[lamina::detail::kScalarTypes[index_of(t)].category];
 }
 
 Types types_for(const Pointwise& op, ScalarType common) {
@@ -162,71 +162,104 @@ Tensor make_result(const Pointwise& op, const Tensor* const* inputs, const Sizes
 // Small contiguous operands of one type: no program, no strides.
 constexpr int64_t kDirectLimit = tile::kParallelGrain;
 
+// Operands for which the general way has nothing to do: one shape, row-major, on the CPU, and one
+// type that the operator computes in and no number changes.
+struct Plain {
+  const TensorImpl* first;
+  ScalarType type;
+  ScalarType result;
+  int64_t numel;
+  const void* sources[kMaxInputs + 1];  // with room for one number behind the tensors
+};
+
+inline bool same_shape(const TensorImpl* a, const TensorImpl* b) {
+  const int64_t n = a->ndim();
+  if (n != b->ndim()) return false;
+  const int64_t *x = a->sizes_data(), *y = b->sizes_data();
+  for (int64_t i = 0; i < n; ++i)
+    if (x[i] != y[i]) return false;
+  return true;
+}
+
+// Whether a number leaves the type of the tensors as it is: its category is not higher.
+inline bool keeps_type(ScalarType type, const Scalar& number) {
+  return number.is_floating()  ? is_floating(type) || is_complex(type)
+         : number.is_complex() ? is_complex(type)
+                               : number.is_bool() || !is_bool(type);
+}
+
+inline bool plain_operands(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars,
+                           Plain& p) {
+  const TensorImpl* first = inputs[0]->impl();
+  p.numel = first->numel();
+  if (!first->is_contiguous() || !first->device().is_cpu() || p.numel > kDirectLimit ||
+      p.numel == 0)
+    return false;
+  p.first = first;
+  const tile::RegClass* classes = op.program->classes;
+  if (classes[0] == tile::RegClass::C) {
+    p.type = first->dtype();
+  } else {  // a condition goes before the operands
+    if (classes[0] != tile::RegClass::B || op.num_inputs == 1 || !is_bool(first->dtype()))
+      return false;
+    p.type = inputs[1]->dtype();
+  }
+  if (!accepts(op, p.type)) return false;
+  p.sources[0] = first->data();
+  for (int i = 1; i < op.num_inputs; ++i) {
+    const TensorImpl* t = inputs[i]->impl();
+    if (t->dtype() != p.type || !t->is_contiguous() || t->device() != first->device() ||
+        classes[i] != tile::RegClass::C || !same_shape(first, t))
+      return false;
+    p.sources[i] = t->data();
+  }
+  if (op.promotion == Promotion::Float && !is_differentiable(p.type)) return false;
+  if (op.num_scalars > 0) {
+    if (op.promoting_scalars != 0 && (op.promotion == Promotion::Compare || op.saturates) &&
+        is_integral(p.type))
+      return false;  // see Operands
+    for (int i = 0; i < op.num_scalars; ++i)
+      if ((op.promoting_scalars >> i & 1) && !keeps_type(p.type, scalars[i])) return false;
+  }
+  p.result = op.output_class == tile::RegClass::B   ? ScalarType::Bool
+             : op.output_class == tile::RegClass::R ? to_real(p.type)
+                                                    : p.type;
+  return true;
+}
+
+inline bool is_one(const Scalar& v) {
+  return v.kind() == Scalar::Kind::Int ? v.to_int() == 1 : v.equals(1);
+}
+
 // What the direct path runs: one loop over the operands, numbers behind the tensors as one element
 // each.
 struct Direct {
-  tile::DirectLoop loop = nullptr;
+  tile::DirectLoop loop;
   tile::Op op;
-  ScalarType type;  // of the operands
-  ScalarType result;
-  const void* sources[3] = {nullptr, nullptr, nullptr};
   bool has_number = false;
   alignas(16) char number[16];
 
-  void run(void* out, int64_t n) const {
-    if (has_number && n > 1)
-      tile::direct_with_single(op, type, 2, out, sources[0], sources[1], n);
+  void run(const Plain& p, void* out) const {
+    const void* second = has_number ? number : p.sources[1];
+    if (has_number && p.numel > 1)
+      tile::direct_with_single(op, p.type, 2, out, p.sources[0], number, p.numel);
     else
-      loop(out, sources[0], sources[1], sources[2], n);
+      loop(out, p.sources[0], second, p.sources[2], p.numel);
   }
 };
 
-// Whether the direct path serves this call. Everything it skips (promotion, broadcasting, overlap)
-// has nothing to do.
-bool prepare_direct(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars,
-                    Direct& d) {
-  const TensorImpl* first = inputs[0]->impl();
-  d.type = first->dtype();
-  const int64_t n = first->numel();
-  if (!first->is_contiguous() || !first->device().is_cpu() || n > kDirectLimit || n == 0)
-    return false;
+// Whether the operation on plain operands is one loop.
+inline bool prepare_direct(const Pointwise& op, const Scalar* scalars, const Plain& p, Direct& d) {
   const bool unit = op.unit_scalar >= 0;
-  if (unit ? !op.has_unit_direct || !scalars[op.unit_scalar].equals(1) : !op.has_direct)
-    return false;
+  if (unit ? !op.has_unit_direct || !is_one(scalars[op.unit_scalar]) : !op.has_direct) return false;
   d.op = unit ? op.unit_direct : op.direct;
-  for (int i = 0; i < op.num_inputs; ++i) {
-    if (op.program->classes[i] != tile::RegClass::C) return false;
-    const TensorImpl* t = inputs[i]->impl();
-    d.sources[i] = t->data();
-    if (i == 0) continue;
-    if (t->dtype() != d.type || !t->is_contiguous() || t->device() != first->device() ||
-        t->numel() != n || t->sizes() != first->sizes())
-      return false;
-  }
-  if (op.promotion == Promotion::Float && !is_differentiable(d.type)) return false;
-  if (!accepts(op, d.type)) return false;
-  d.loop = tile::direct_loop(d.op, d.type);
+  d.loop = tile::direct_loop(d.op, p.type);
   if (!d.loop) return false;
-  if (unit) check_unit_scalar(op, d.type, scalars);
-  const int numbers = op.num_scalars - (unit ? 1 : 0);
-  if (numbers > 0) {
+  if (const int numbers = op.num_scalars - (unit ? 1 : 0); numbers > 0) {
     if (numbers > 1 || op.num_inputs != 1) return false;
-    const int at = unit && op.unit_scalar == 0 ? 1 : 0;
-    if (op.promoting_scalars >> at & 1) {
-      ResultType result;
-      result.add(*inputs[0]);
-      result.add(scalars[at]);
-      if (result.get() != d.type) return false;
-    }
-    if ((op.promotion == Promotion::Compare || op.saturates) && is_integral(d.type))
-      return false;  // see Operands
-    tile::store_scalar(d.number, d.type, scalars[at]);
-    d.sources[1] = d.number;
+    tile::store_scalar(d.number, p.type, scalars[unit && op.unit_scalar == 0 ? 1 : 0]);
     d.has_number = true;
   }
-  d.result = op.output_class == tile::RegClass::B   ? ScalarType::Bool
-             : op.output_class == tile::RegClass::R ? to_real(d.type)
-                                                    : d.type;
   return true;
 }
 
@@ -235,56 +268,70 @@ bool prepare_direct(const Pointwise& op, const Tensor* const* inputs, const Scal
 constexpr int64_t kSmallLimit = 16;
 constexpr int kSmallRegisters = 12;
 
-bool small_program_serves(const Pointwise& op, const tile::Program& program, ScalarType type,
-                          const Tensor* const* inputs, const Tensor& out) {
-  if (program.num_registers > kSmallRegisters || program.num_outputs != 1 ||
-      program.num_instr == 0 || program.outputs[0] != program.code[program.num_instr - 1].dst ||
-      !out.device().is_cpu() || !out.is_contiguous() || out.numel() > kSmallLimit)
+bool small_program_serves(const Pointwise& op, const tile::Program& program, const Plain& p) {
+  if (p.numel > kSmallLimit || program.num_registers > kSmallRegisters ||
+      program.num_outputs != 1 || program.num_instr == 0 || compute_type(p.type) != p.type ||
+      op.output_class == tile::RegClass::R ||
+      program.outputs[0] != program.code[program.num_instr - 1].dst)
     return false;
-  if (out.dtype() != (op.output_class == tile::RegClass::B ? ScalarType::Bool : type)) return false;
   for (int i = 0; i < program.num_registers; ++i)
     if (program.classes[i] == tile::RegClass::R) return false;
-  for (int i = 0; i < op.num_inputs; ++i) {
-    const ScalarType want = program.classes[i] == tile::RegClass::B ? ScalarType::Bool : type;
-    if (inputs[i]->dtype() != want || !inputs[i]->is_contiguous() ||
-        inputs[i]->device() != out.device() || inputs[i]->sizes() != out.sizes())
-      return false;
-  }
   for (int i = 0; i < program.num_instr; ++i)
-    if (!tile::direct_loop(program.code[i].op, type)) return false;
+    if (!tile::direct_loop(program.code[i].op, p.type)) return false;
   return true;
 }
 
-void run_small_program(const tile::Program& program, ScalarType type, const Tensor& out,
-                       const Tensor* const* inputs, const Scalar* scalars) {
+void run_small_program(const tile::Program& program, const Plain& p, void* out,
+                       const Scalar* scalars) {
   alignas(64) char bytes[kSmallRegisters][kSmallLimit * 16];
   void* registers[kSmallRegisters];
-  const int64_t n = out.numel();
-  const size_t item = item_size(type);
+  const size_t item = item_size(p.type);
   const int first_number = program.num_inputs,
             first_temporary = first_number + program.num_scalars + program.num_constants;
   for (int r = 0; r < program.num_registers; ++r) {
-    registers[r] = r < first_number ? inputs[r]->data() : bytes[r];
+    registers[r] = r < first_number ? const_cast<void*>(p.sources[r]) : bytes[r];
     if (r < first_number || r >= first_temporary) continue;
     const int at = r - first_number;
-    const Scalar& number =
-        at < program.num_scalars ? scalars[at] : program.constants[at - program.num_scalars];
-    for (int64_t i = 0; i < n; ++i) tile::store_scalar(bytes[r] + i * item, type, number);
+    tile::store_scalar(
+        bytes[r], p.type,
+        at < program.num_scalars ? scalars[at] : program.constants[at - program.num_scalars]);
+    for (int64_t i = 1; i < p.numel; ++i) std::memcpy(bytes[r] + i * item, bytes[r], item);
   }
   for (int i = 0; i < program.num_instr; ++i) {
     const tile::Instr& instr = program.code[i];
-    void* target = i == program.num_instr - 1 ? out.data() : registers[instr.dst];
-    tile::direct_loop(instr.op, type)(target, registers[instr.a], registers[instr.b],
-                                      registers[instr.c], n);
+    void* target = i == program.num_instr - 1 ? out : registers[instr.dst];
+    tile::direct_loop(instr.op, p.type)(target, registers[instr.a], registers[instr.b],
+                                        registers[instr.c], p.numel);
   }
+}
+
+// Plain operands: the whole call, once `out` is there. `make_out` gives the target's address, null
+// where the target is not plain.
+template <class MakeOut>
+inline bool run_plain(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars,
+                      MakeOut&& make_out) {
+  Plain p;
+  if (!plain_operands(op, inputs, scalars, p)) return false;
+  if (op.unit_is_alpha) check_unit_scalar(op, p.type, scalars);
+  if (Direct d; prepare_direct(op, scalars, p, d)) {
+    void* out = make_out(p);
+    if (!out) return false;
+    d.run(p, out);
+    return true;
+  }
+  if (p.numel > kSmallLimit) return false;
+  const tile::Program& program = *choose_program(op, scalars);
+  if (!small_program_serves(op, program, p)) return false;
+  void* out = make_out(p);
+  if (!out) return false;
+  run_small_program(program, p, out, scalars);
+  return true;
 }
 
 void run_program(const Pointwise& op, ScalarType compute, const Tensor& out,
                  const Tensor* const* inputs, const Scalar* scalars) {
   if (out.is_meta() || out.numel() == 0) return;
   const tile::Program& program = *choose_program(op, scalars);
-  if (out.numel() <= kSmallLimit && small_program_serves(op, program, compute, inputs, out))
-    return run_small_program(program, compute, out, inputs, scalars);
   Sizes strides[kMaxInputs];
   tile::Operand ins[kMaxInputs];
   for (int i = 0; i < op.num_inputs; ++i) {
@@ -309,41 +356,43 @@ void run_program(const Pointwise& op, ScalarType compute, const Tensor& out,
              .scalars = scalars});
 }
 
-// A target that the direct path may write: any bytes it shares with an operand are the operand's
-// own.
-bool takes_direct(const Direct& d, const Tensor& out, const Tensor* const* inputs, int num_inputs) {
+// The address of a target that plain operands may be computed into, else null: any bytes it shares
+// with an operand are the operand's own.
+void* plain_target(const Plain& p, const Tensor& out, const Tensor* const* inputs, int num_inputs) {
   const TensorImpl* t = out.impl();
-  if (t->dtype() != d.result || !t->is_contiguous() || !t->device().is_cpu() ||
-      t->sizes() != inputs[0]->sizes())
-    return false;
+  if (t->dtype() != p.result || !t->is_contiguous() || !t->device().is_cpu() ||
+      !same_shape(t, p.first))
+    return nullptr;
+  void* data = t->data();
   for (int i = 0; i < num_inputs; ++i)
-    if (inputs[i]->storage() == t->storage() && inputs[i]->data() != t->data()) return false;
-  return true;
+    if (inputs[i]->storage() == t->storage() && p.sources[i] != data) return nullptr;
+  return data;
 }
 
 }  // namespace
 
 Tensor pointwise(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars) {
-  if (Direct d; prepare_direct(op, inputs, scalars, d)) {
-    Tensor out = empty_contiguous(inputs[0]->sizes(), d.result, kCpu);
-    d.run(out.data(), out.numel());
+  Tensor out;
+  if (run_plain(op, inputs, scalars, [&](const Plain& p) {
+        out = empty_contiguous(p.first->sizes(), p.result, kCpu);
+        return out.data();
+      }))
     return out;
-  }
   const Operands operands(op, inputs, scalars);
   check_unit_scalar(op, operands.common, scalars);
   const Types types = types_for(op, operands.common);
   const ScalarType dtype = op.promotion == Promotion::Keep ? inputs[0]->dtype() : types.result;
   const Sizes sizes = common_sizes(op, inputs);
-  Tensor out = make_result(op, inputs, sizes, dtype);
+  out = make_result(op, inputs, sizes, dtype);
   run_program(op, types.compute, out, inputs, operands.scalars);
   return out;
 }
 
 void pointwise_out(const Pointwise& op, const Tensor& out, const Tensor* const* inputs,
                    const Scalar* scalars) {
-  if (Direct d;
-      prepare_direct(op, inputs, scalars, d) && takes_direct(d, out, inputs, op.num_inputs))
-    return d.run(out.data(), out.numel());
+  if (run_plain(op, inputs, scalars,
+                [&](const Plain& p) { return plain_target(p, out, inputs, op.num_inputs); }))
+    return;
   const Operands operands(op, inputs, scalars);
   check_unit_scalar(op, operands.common, scalars);
   const Types types = types_for(op, operands.common);
@@ -356,9 +405,9 @@ void pointwise_out(const Pointwise& op, const Tensor& out, const Tensor* const* 
 
 void pointwise_inplace(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars) {
   const Tensor& self = *inputs[0];
-  if (Direct d;
-      prepare_direct(op, inputs, scalars, d) && takes_direct(d, self, inputs, op.num_inputs))
-    return d.run(self.data(), self.numel());
+  if (run_plain(op, inputs, scalars,
+                [&](const Plain& p) { return plain_target(p, self, inputs, op.num_inputs); }))
+    return;
   const Operands operands(op, inputs, scalars);
   check_unit_scalar(op, operands.common, scalars);
   const Types types = types_for(op, operands.common);

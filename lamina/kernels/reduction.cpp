@@ -1,5 +1,7 @@
 #include "lamina/kernels/reduction.h"
 
+#include <cstring>
+
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
@@ -10,6 +12,8 @@
 namespace lamina::kernels {
 
 namespace {
+
+constexpr int64_t kSmallReduction = 1024;
 
 struct Plan {
   Tensor input;  // of the type to reduce in, where an explicit dtype asks for another
@@ -132,7 +136,32 @@ Tensor make_result(const Plan& p) {
 
 }  // namespace
 
+namespace {
+
+// All of a small row-major tensor, in its own type: most losses end so. Undefined where the general
+// way has something to do.
+Tensor reduce_small(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
+  if (args.dims.has_value() || args.dtype.has_value() || args.keepdim || !self.is_contiguous() ||
+      !self.device().is_cpu() || self.numel() == 0 || self.numel() > kSmallReduction)
+    return {};
+  const ScalarType type = self.dtype();
+  const bool floats = type == ScalarType::Float32 || type == ScalarType::Float64;
+  const bool fits = op.accumulate == Accumulate::Float
+                        ? floats
+                        : (op.accumulate == Accumulate::Sum || op.accumulate == Accumulate::Self) &&
+                              (floats || type == ScalarType::Int64);
+  if (!fits || !accepts(op, type)) return {};
+  alignas(16) char value[16];
+  if (!tile::reduce_leaf(op.kind, type, value, self.data(), self.numel())) return {};
+  Tensor out = empty_contiguous({}, type, kCpu);
+  std::memcpy(out.data(), value, item_size(type));
+  return out;
+}
+
+}  // namespace
+
 Tensor reduction(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
+  if (Tensor small = reduce_small(op, self, args); small.defined()) return small;
   const Plan p = plan(op, self, args);
   Tensor out = make_result(p);
   run(op, p, out, args);

@@ -55,7 +55,29 @@ int64_t reach(IntList sizes, IntList strides) {
 
 }  // namespace
 
+namespace {
+
+// Whether a row-major tensor of these sizes fits in one block with its header; `numel` is then set.
+// What raises or overflows does not.
+inline bool fits_block(IntList sizes, ScalarType dtype, Device device, int64_t& numel) {
+  if (!device.is_cpu() || sizes.size() > TensorImpl::kInlineDims) return false;
+  uint64_t n = 1, largest = 0;
+  for (const int64_t s : sizes) {
+    largest |= static_cast<uint64_t>(s);
+    n *= static_cast<uint64_t>(s);
+  }
+  // Up to 2^12 in five dimensions nothing overflows.
+  if (largest >= 4096) return false;
+  numel = static_cast<int64_t>(n);
+  return n * item_size(dtype) <= TensorImpl::kMaxInBlock;
+}
+
+}  // namespace
+
 Tensor empty_contiguous(IntList sizes, ScalarType dtype, Device device) {
+  if (int64_t numel; fits_block(sizes, dtype, device, numel))
+    return Tensor::adopt(TensorImpl::make_in_block(
+        dtype, device, static_cast<size_t>(numel) * item_size(dtype), sizes, numel));
   const int64_t n = checked_numel(sizes, dtype);
   TensorImpl* impl = make_impl(n, dtype, device);
   Tensor t = Tensor::adopt(impl);
@@ -118,15 +140,19 @@ void check_window(const Tensor& self, IntList sizes, IntList strides, int64_t of
                end.value(), " bytes, are out of bounds for storage of size ", have);
 }
 
-Tensor alias_window(const Tensor& self, IntList sizes, IntList strides, int64_t offset) {
+Tensor alias_without_window(const Tensor& self) {
   TensorImpl* from = self.impl();
   TensorImpl* impl = TensorImpl::make(from->dtype(), from->device(), from->keys(),
                                       IntrusivePtr<Storage>::share(from->storage()));
-  Tensor t = Tensor::adopt(impl);
-  impl->set_window(sizes, strides, offset);
   if (from->version_counter()) impl->set_version_counter(from->version_counter());
   impl->set_inference(from->is_inference());
   impl->set_view(true);
+  return Tensor::adopt(impl);
+}
+
+Tensor alias_window(const Tensor& self, IntList sizes, IntList strides, int64_t offset) {
+  Tensor t = alias_without_window(self);
+  t.impl()->set_window(sizes, strides, offset);
   return t;
 }
 

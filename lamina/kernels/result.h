@@ -22,6 +22,8 @@ void check_window(const Tensor& self, IntList sizes, IntList strides, int64_t of
                   ScalarType dtype, const char* op);
 // A tensor on the storage of `self`; keys and version counter are shared.
 Tensor alias_window(const Tensor& self, IntList sizes, IntList strides, int64_t offset);
+// The same with the window still to be written; see TensorImpl::begin_window.
+Tensor alias_without_window(const Tensor& self);
 
 // Gives `t` new sizes, row-major; its storage grows where needed.
 void resize(const Tensor& t, IntList sizes, const char* op);

@@ -16,6 +16,22 @@ Tensor with_window(const Tensor& self, const Sizes& sizes, const Sizes& strides,
   return alias_window(self, sizes, strides, offset);
 }
 
+// A view of self whose sizes and strides are written in place: the commonest views need no lists.
+struct View {
+  View(const Tensor& self, int64_t ndim)
+      : tensor(alias_without_window(self)),
+        sizes(tensor.impl()->begin_window(ndim)),
+        strides(sizes + ndim) {}
+  Tensor finish(int64_t offset) {
+    tensor.impl()->finish_window(offset);
+    return std::move(tensor);
+  }
+
+  Tensor tensor;
+  int64_t* sizes;
+  int64_t* strides;
+};
+
 Tensor retyped(const Tensor& self, ScalarType dtype, const Sizes& sizes, const Sizes& strides,
                int64_t offset) {
   TensorImpl* impl = TensorImpl::make(dtype, self.device(), self.keys(),
@@ -31,6 +47,16 @@ Tensor retyped(const Tensor& self, ScalarType dtype, const Sizes& sizes, const S
 
 Tensor view(const Tensor& self, IntList size) {
   const Sizes sizes = infer_size(size, self.numel(), "view");
+  if (self.is_contiguous() && self.numel() > 0 && self.dim() > 0 && self.strides().back() == 1) {
+    View view(self, static_cast<int64_t>(sizes.size()));
+    int64_t step = 1;
+    for (size_t i = sizes.size(); i-- > 0;) {
+      view.sizes[i] = sizes[i];
+      view.strides[i] = step;
+      step *= std::max<int64_t>(sizes[i], 1);
+    }
+    return view.finish(self.storage_offset());
+  }
   const auto strides = view_strides(self.sizes(), self.strides(), sizes);
   LAMINA_CHECK(strides,
                "view: view size is not compatible with input tensor's size and stride (at least "
@@ -140,14 +166,16 @@ Tensor permute(const Tensor& self, IntList dims) {
 }
 
 Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
-  const int64_t a = wrap_dim(dim0, self.dim(), "transpose"),
-                b = wrap_dim(dim1, self.dim(), "transpose");
-  Sizes sizes = copy(self.sizes()), strides = copy(self.strides());
-  if (self.dim() > 0) {
-    std::swap(sizes[a], sizes[b]);
-    std::swap(strides[a], strides[b]);
+  const int64_t n = self.dim();
+  const int64_t a = wrap_dim(dim0, n, "transpose"), b = wrap_dim(dim1, n, "transpose");
+  const int64_t *sizes = self.sizes().data(), *strides = self.strides().data();
+  View view(self, n);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t from = i == a ? b : i == b ? a : i;
+    view.sizes[i] = sizes[from];
+    view.strides[i] = strides[from];
   }
-  return with_window(self, sizes, strides, self.storage_offset());
+  return view.finish(self.storage_offset());
 }
 
 Tensor t(const Tensor& self) {
@@ -188,39 +216,49 @@ Tensor squeeze_dims(const Tensor& self, IntList dim) {
 }
 
 Tensor unsqueeze(const Tensor& self, int64_t dim) {
-  const int64_t d = wrap_dim(dim, self.dim() + 1, "unsqueeze");
-  Sizes sizes = copy(self.sizes()), strides = copy(self.strides());
-  const int64_t step = d >= self.dim() ? 1 : sizes[d] * strides[d];
-  sizes.insert(d, 1);
-  strides.insert(d, step);
-  return with_window(self, sizes, strides, self.storage_offset());
+  const int64_t n = self.dim(), d = wrap_dim(dim, n + 1, "unsqueeze");
+  const int64_t *sizes = self.sizes().data(), *strides = self.strides().data();
+  View view(self, n + 1);
+  for (int64_t i = 0; i <= n; ++i) {
+    const int64_t from = i < d ? i : i - 1;
+    view.sizes[i] = i == d ? 1 : sizes[from];
+    view.strides[i] = i != d ? strides[from] : d == n ? 1 : sizes[d] * strides[d];
+  }
+  return view.finish(self.storage_offset());
 }
 
 Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   LAMINA_CHECK_INDEX(self.dim() > 0, "select: select() cannot be applied to a 0-dim tensor.");
-  const int64_t d = wrap_dim(dim, self.dim(), "select");
-  const int64_t n = self.sizes()[d];
+  const int64_t ndim = self.dim(), d = wrap_dim(dim, ndim, "select");
+  const int64_t *sizes = self.sizes().data(), *strides = self.strides().data();
+  const int64_t n = sizes[d];
   LAMINA_CHECK_INDEX(index >= -n && index < n, "select: index ", index,
                      " is out of bounds for dimension ", d, " with size ", n);
   const int64_t at = index < 0 ? index + n : index;
-  Sizes sizes = copy(self.sizes()), strides = copy(self.strides());
-  const int64_t offset = self.storage_offset() + at * strides[d];
-  sizes.erase(d);
-  strides.erase(d);
-  return with_window(self, sizes, strides, offset);
+  View view(self, ndim - 1);
+  for (int64_t i = 0; i + 1 < ndim; ++i) {
+    const int64_t from = i < d ? i : i + 1;
+    view.sizes[i] = sizes[from];
+    view.strides[i] = strides[from];
+  }
+  return view.finish(self.storage_offset() + at * strides[d]);
 }
 
 Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
              std::optional<int64_t> end, int64_t step) {
   LAMINA_CHECK_INDEX(self.dim() > 0, "slice: slice() cannot be applied to a 0-dim tensor.");
-  const int64_t d = wrap_dim(dim, self.dim(), "slice");
-  const SliceRange r = slice_range(self.sizes()[d], start, end, step);
-  Sizes sizes = copy(self.sizes()), strides = copy(self.strides());
-  const int64_t offset = self.storage_offset() + std::max<int64_t>(r.start, 0) * strides[d];
-  sizes[d] = r.count;
+  const int64_t n = self.dim(), d = wrap_dim(dim, n, "slice");
+  const int64_t *sizes = self.sizes().data(), *strides = self.strides().data();
+  const SliceRange r = slice_range(sizes[d], start, end, step);
+  View view(self, n);
+  for (int64_t i = 0; i < n; ++i) {
+    view.sizes[i] = sizes[i];
+    view.strides[i] = strides[i];
+  }
+  view.sizes[d] = r.count;
   // With fewer than two elements the stride is never used; it must not overflow for absurd steps.
-  if (__builtin_mul_overflow(self.strides()[d], step, &strides[d])) strides[d] = self.strides()[d];
-  return with_window(self, sizes, strides, offset);
+  if (__builtin_mul_overflow(strides[d], step, &view.strides[d])) view.strides[d] = strides[d];
+  return view.finish(self.storage_offset() + std::max<int64_t>(r.start, 0) * strides[d]);
 }
 
 Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {

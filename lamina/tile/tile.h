@@ -229,6 +229,9 @@ struct ReduceCall {
 // Fixed trees over fixed chunks. amax/amin/arg*/max_index of nothing raise Index errors; sum of
 // nothing is 0, mean nan.
 void reduce(const ReduceCall& call);
+// n adjacent elements of `type` into one of the same type, with the bits of reduce(). False where
+// they are more than a leaf of its tree, or the kind is no plain fold: nothing is written then.
+bool reduce_leaf(Reduce kind, ScalarType type, void* out, const void* x, int64_t n);
 
 // ---- along one dimension
 // ------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def needs_autograd_kernel(op: Operator, f: Function) -> bool:
 
 def factory_keys(f: Function) -> str:
     """The key set of a call: of its tensors, or of the device it is asked to work on."""
-    tensors = cpp.tensor_args(f.schema)
+    tensors = cpp.tensor_keys(f.schema, f.op_id)
     if tensors:
         return f"dispatch::keys_of_all({tensors})"
     if f.schema.param("device"):

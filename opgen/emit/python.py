@@ -318,6 +318,76 @@ def _case(sig: PySignature, index: int) -> str:
     return text + "      }\n"
 
 
+def _direct_calls(b: Binding, sigs: list[PySignature]) -> str:
+    """Calls that need no matching: the tensors of the first signature by position, nothing else.
+
+    The commonest calls by far. A number may stand for the last operand of a ``Scalar|Tensor``.
+    """
+    sig = sigs[0]
+    if sig.factory or any(p.type.base == "Device" for p in sig.params):
+        return ""
+    count = 0
+    while count < len(sig.params):
+        p = sig.params[count]
+        if p.default is not None or p.type.base != "Tensor" or p.type.is_list or p.type.optional:
+            break
+        if p.keyword_only:
+            break
+        count += 1
+    if not 1 <= count <= 3 or any(p.default is None for p in sig.params[count:]):
+        return ""
+    operands, rest = sig.params[:count], sig.params[count:]
+    if any(p.union for p in rest) or any(p.union for p in operands[:-1]):
+        return ""
+    first = 1 if sig.method else 0
+    objects = ["self" if sig.method and i == 0 else f"args[{i - first}]" for i in range(count)]
+
+    def call(op: Operator, names: list[str], work: list[str]) -> str:
+        values = {p.name: n for p, n in zip(operands, names)}
+        values |= {p.name: _default_argument(p) for p in rest}
+        f = op.functional if sig.form == "functional" else op.inplace or op.functional
+        args = ", ".join(values[p.name] for p in cpp.ordered_params(f))
+        return _wrap(
+            op, f"without_gil({' + '.join(work)}, [&] {{ return ops::{f.cpp}({args}); }})", None
+        )
+
+    def tensors(n: int) -> tuple[str, list[str]]:
+        names = [f"t{i}" for i in range(n)]
+        text = "".join(f"      const Tensor& t{i} = unwrap({objects[i]});\n" for i in range(n))
+        return text, names
+
+    by_kind = {}
+    for op in sig.ops:
+        p = op.schema.param(operands[-1].name)
+        assert p
+        by_kind["tensor" if p.type.is_tensor else "number"] = op
+    text = f"  if (!names && n == {count - first}"
+    text += "".join(f" && is_exact_tensor({o})" for o in objects[:-1]) + ") {\n"
+    if "tensor" in by_kind:
+        reads, names = tensors(count)
+        work = [f"{n}.numel()" for n in names]
+        text += f"    if (is_exact_tensor({objects[-1]})) [[likely]] {{\n{reads}"
+        text += f"      {call(by_kind['tensor'], names, work)}\n    }}\n"
+    if "number" in by_kind and count > 1:
+        reads, names = tensors(count - 1)
+        work = [f"{n}.numel()" for n in names]
+        text += f"    if (Scalar number; is_plain_number({objects[-1]}, number)) {{\n{reads}"
+        text += f"      {call(by_kind['number'], [*names, 'number'], work)}\n    }}\n"
+    return text + "  }\n"
+
+
+def _default_argument(p: Param) -> str:
+    """A parameter's default as the argument of a call."""
+    value = cpp.default_value(p)
+    if p.type.base == "Tensor":
+        return "TensorList{}" if p.type.is_list else "undefined_tensor()"
+    if value == "std::nullopt":
+        return cpp.param_type(p.type).removeprefix("const ").removesuffix("&") + "{}"
+    if p.type.is_list:
+        return f"{'IntList' if p.type.base == 'int' else 'ListView<double>'}({value})"
+    return f"Scalar({value})" if p.type.base == "Scalar" else value
+
+
 def emit(bs: list[Binding]) -> str:
     """Bindings of some names. Each defines its entry functions with external linkage for the tables."""
     text = HEADER + '#include "lamina/border/generated_support.h"\n\nnamespace lamina::border {\n\n'
@@ -348,7 +418,7 @@ def emit(bs: list[Binding]) -> str:
         self_arg = "self" if b.module == "method" else "nullptr"
         text += (
             f"PyObject* py_{b.id}(PyObject* {'self' if b.module == 'method' else ''}, PyObject* const* args, "
-            f"Py_ssize_t n, PyObject* names) {{\n  LAMINA_BORDER_BEGIN\n"
+            f"Py_ssize_t n, PyObject* names) {{\n  LAMINA_BORDER_BEGIN\n{_direct_calls(b, sigs)}"
             f"  return call_{b.id}(ParsedArgs(p_{b.id}, {self_arg}, args, n, names));\n  LAMINA_BORDER_END\n}}\n\n"
         )
     return text + "}  // namespace lamina::border\n"

@@ -1,13 +1,24 @@
 """Lamina: tensors and gradients with PyTorch's API, on a runtime you can see through.
 
-What can wait is loaded when it is first asked for: submodules, printing, type information.
+What can wait is loaded when it is first asked for: submodules, printing.
 """
 
+import sys as _sys
 from math import e, inf, nan, pi
 
-from lamina import _C
+from lamina import _C, _lazy
 from lamina._C import *  # noqa: F403
+from lamina._ops_namespace import ops
+from lamina._type_info import finfo, iinfo, is_storage, typename
 from lamina._version import __version__
+from lamina.functional import (
+    block_diag,
+    broadcast_shapes,
+    broadcast_tensors,
+    cartesian_prod,
+    meshgrid,
+    nonzero,
+)
 from lamina.random import (
     default_generator,
     get_rng_state,
@@ -18,66 +29,29 @@ from lamina.random import (
 )
 
 newaxis = None
-del globals()["nonzero"]  # the operator; lamina.functional adds as_tuple
 
-# Names that come from a module of their own at first use.
-_LAZY = {
-    "finfo": "_type_info",
-    "ops": "_ops_namespace",
-    "iinfo": "_type_info",
-    "set_printoptions": "_tensor_str",
-    "get_printoptions": "_tensor_str",
-    "fork_rng": "_fork_rng",
-    "typename": "_type_info",
-    "is_storage": "_type_info",
-    "broadcast_tensors": "functional",
-    "broadcast_shapes": "functional",
-    "meshgrid": "functional",
-    "cartesian_prod": "functional",
-    "block_diag": "functional",
-    "nonzero": "functional",
-}
+# Names of modules that few programs need; they are imported at the first call.
+for _module, _name in (
+    ("_tensor_str", "set_printoptions"),
+    ("_tensor_str", "get_printoptions"),
+    ("_fork_rng", "fork_rng"),
+):
+    globals()[_name] = _lazy.later("lamina." + _module, _name)
+# No __getattr__ here: see lamina._lazy.
 _SUBMODULES = (
     "autograd",
     "fft",
-    "functional",
     "linalg",
     "nn",
     "optim",
-    "random",
     "special",
     "testing",
     "types",
     "utils",
 )
-
-
-def __getattr__(name):
-    import importlib
-
-    if name in _LAZY:
-        value = getattr(importlib.import_module("lamina." + _LAZY[name]), name)
-    elif name in _SUBMODULES:
-        try:
-            return importlib.import_module("lamina." + name)
-        except ModuleNotFoundError as error:
-            if error.name != "lamina." + name:
-                raise
-            raise AttributeError(f"module 'lamina' has no attribute {name!r}") from None
-    else:
-        raise AttributeError(f"module 'lamina' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted({*globals(), *_LAZY, *_SUBMODULES})
-
-
-# What is written in Python stands before an operator of the same name.
-for _name in _LAZY:
-    globals().pop(_name, None)
-del _name
+for _name in _SUBMODULES:
+    _lazy.add_submodule(_sys.modules[__name__], _name)
+del _module, _name
 
 
 def _attach():

@@ -1,9 +1,10 @@
 """lamina.ops: every operator by namespace, name and overload, as the dispatcher knows it."""
 
-import functools
-import types
+import sys
 
 from lamina import _C
+
+_Module = type(sys)
 
 
 class OpOverload:
@@ -60,7 +61,7 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self._qualified_name.replace('::', '.')}')>"
 
 
-class _Namespace(types.ModuleType):
+class _Namespace(_Module):
     def __getattr__(self, name):
         if name.startswith("__") or f"{self.__name__.rpartition('.')[2]}::{name}" not in _names():
             raise AttributeError(f"no operator {name!r} in {self.__name__}")
@@ -69,7 +70,7 @@ class _Namespace(types.ModuleType):
         return packet
 
 
-class _Ops(types.ModuleType):
+class _Ops(_Module):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
@@ -80,11 +81,15 @@ class _Ops(types.ModuleType):
 
 def _names():
     """Overload names by qualified name."""
-    known = _C._dispatch_get_all_op_names()
-    return _index(tuple(known))
+    known = tuple(_C._dispatch_get_all_op_names())
+    if known != _indexed[0]:
+        _indexed[:] = known, _index(known)
+    return _indexed[1]
 
 
-@functools.lru_cache(maxsize=1)
+_indexed = [None, {}]  # the names of the last look, and their table
+
+
 def _index(known):
     table = {}
     for full in known:

@@ -352,6 +352,28 @@ TEST(Table, ShowsWhatServesEachKey) {
   EXPECT_TRUE(line(mm, "SparseCPU").empty()) << mm;
 }
 
+TEST(Dispatch, UndefinedTensorsRaise) {
+  const Tensor a = ops::ones({2}), none;
+  const auto message = [](auto&& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "nothing raised";
+  };
+  EXPECT_TRUE(contains(message([&] { ops::add(a, none); }), "add: argument 'other'"));
+  EXPECT_TRUE(contains(message([&] { ops::mm(none, a); }), "mm: argument 'self'"));
+  EXPECT_TRUE(contains(message([&] { ops::relu(none); }), "relu: argument 'self'"));
+  EXPECT_TRUE(contains(message([&] { ops::view(none, {1}); }), "view: argument 'self'"));
+  EXPECT_TRUE(contains(message([&] { ops::matmul(a, none); }), "matmul: argument 'other'"));
+  EXPECT_TRUE(contains(message([&] { ops::add_out(none, a, a); }), "argument 'out'"));
+  const std::vector<Tensor> list = {a, none};
+  EXPECT_TRUE(contains(message([&] { ops::cat(list); }), "cat: argument 'tensors'"));
+  // Where a tensor may be absent it may be undefined.
+  EXPECT_EQ(ops::clamp(a, none, a).numel(), 2);
+}
+
 TEST(Meta, ComputesShapesOnly) {
   const Tensor a = ops::empty({2, 3}, ScalarType::Float32, std::nullopt, kMeta);
   const Tensor b = ops::empty({3, 4}, ScalarType::Float32, std::nullopt, kMeta);

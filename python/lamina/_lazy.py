@@ -1,0 +1,87 @@
+"""Submodules that run when somebody first looks into them.
+
+They stand in ``sys.modules`` and in the package from the start, empty, and fill at the first look.
+The package itself has no ``__getattr__``: where a module has one, the interpreter cannot specialize
+``lamina.add``, and every call of a function pays for the search of its name.
+"""
+
+import sys
+from _thread import RLock
+
+_Module = type(sys)
+_lock = RLock()
+_running = set()
+
+
+class _LazyModule(_Module):
+    """A submodule that has not run yet; it becomes an ordinary module when it has."""
+
+    def __getattr__(self, name):
+        _run(self)
+        return _Module.__getattribute__(self, name)
+
+    def __dir__(self):
+        _run(self)
+        return _Module.__dir__(self)
+
+
+def _run(module):
+    with _lock:  # another thread waits until the module is complete
+        name = module.__name__
+        if type(module) is not _LazyModule or name in _running:
+            return
+        _running.add(name)
+        try:
+            spec = module.__spec__
+            if spec.submodule_search_locations is not None:
+                module.__path__ = spec.submodule_search_locations
+            spec.loader.exec_module(module)
+            module.__class__ = _Module
+        except BaseException:
+            module.__dict__.pop("__path__", None)  # `import lamina.nn.functional` asks for it
+            raise
+        finally:
+            _running.discard(name)
+
+
+def add_submodule(package, name):
+    """Make ``package.name`` a module that runs at the first look into it."""
+    full = f"{package.__name__}.{name}"
+    if full in sys.modules:
+        return
+    if type(package.__spec__.loader).__name__ != "SourceFileLoader":
+        __import__(full)  # from an archive or a frozen program: as its loader does it
+        return
+    folder = package.__path__[0]
+    loader_type, spec_type = type(package.__spec__.loader), type(package.__spec__)
+    import os
+
+    path = f"{folder}/{name}"
+    is_package = os.path.isdir(path)
+    origin = f"{path}/__init__.py" if is_package else f"{path}.py"
+    if not os.path.exists(origin):
+        return
+    spec = spec_type(full, loader_type(full, origin), origin=origin, is_package=is_package)
+    if is_package:
+        spec.submodule_search_locations.append(path)
+    spec.has_location = True
+    module = _LazyModule(full)
+    module.__spec__ = spec
+    module.__loader__ = spec.loader
+    module.__file__ = origin
+    module.__package__ = full if is_package else package.__name__
+    sys.modules[full] = module
+    setattr(package, name, module)
+
+
+def later(module, name):
+    """A function of a module that is imported at the first call."""
+
+    def function(*args, **kwargs):
+        __import__(module)
+        return getattr(sys.modules[module], name)(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module.partition(".")[0]
+    function.__doc__ = f"See ``{module}.{name}``."
+    return function
