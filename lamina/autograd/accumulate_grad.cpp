@@ -18,7 +18,9 @@ IntrusivePtr<Node> accumulator_of(const Tensor& leaf) {
   Meta& m = require_meta(leaf);
   const std::lock_guard lock(accumulators);
   if (m.accumulator && m.accumulator->try_retain()) return IntrusivePtr<Node>::adopt(m.accumulator);
+  Node* const recorded = Node::newest();
   auto node = IntrusivePtr<AccumulateGrad>::make(leaf);
+  if (recorded) recorded->set_newest();
   m.accumulator = node.get();
   return node;
 }

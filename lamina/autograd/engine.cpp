@@ -45,7 +45,7 @@ class Pass {
     return place == kNone || states_[place].needed;
   }
   void at_end(std::function<void()> f) { at_end_.push_back(std::move(f)); }
-  Pass* outer() const { return outer_; }
+  bool reaches_all() const { return captures_.empty(); }
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -368,6 +368,8 @@ bool pass_executes(const Node& node) {
   LAMINA_CHECK(t_pass, "pass_executes: no backward pass is running on this thread");
   return t_pass->executes(&node);
 }
+
+bool pass_reaches_all() { return !t_pass || t_pass->reaches_all(); }
 
 void at_end_of_pass(std::function<void()> callback) {
   LAMINA_CHECK(t_pass,

@@ -30,6 +30,8 @@ Node* running_node();
 int64_t running_pass();
 // Whether that pass will run, or has run, `node`. Raises Runtime outside of a pass.
 bool pass_executes(const Node& node);
+// Whether that pass fills the .grad of every leaf, and not some gradients only.
+bool pass_reaches_all();
 // Runs when the innermost pass has come to its end. Raises Runtime outside of a pass.
 void at_end_of_pass(std::function<void()> callback);
 

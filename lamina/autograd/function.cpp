@@ -90,7 +90,7 @@ std::vector<Tensor> FunctionContext::saved() const {
   return out;
 }
 
-bool FunctionContext::needs_input_grad(size_t i) const { return node_->should_compute(i); }
+bool FunctionContext::needs_input_grad(size_t i) const { return node_->has_edge(i); }
 
 void raise_gradient_count(const char* name, size_t got, size_t expected) {
   raise(ErrorKind::Runtime,

@@ -14,7 +14,8 @@ namespace {
 // Nodes of one thread run in reverse order of their making; other threads' nodes are only ordered
 // by dependencies.
 constinit thread_local uint64_t t_sequence = 0;
-thread_local std::vector<const Node*>* t_dying = nullptr;
+constinit thread_local std::vector<const Node*>* t_dying = nullptr;
+constinit thread_local Node* t_newest = nullptr;
 }  // namespace
 
 void EdgeList::reserve(size_t n) {
@@ -28,11 +29,17 @@ void EdgeList::reserve(size_t n) {
 void Node::Lock::let_others_run() { std::this_thread::yield(); }
 
 Node::Node() : sequence_(t_sequence++) {
+  t_newest = this;
   if (anomaly_enabled()) [[unlikely]]
     note_forward_call(*this);
 }
 
-Node::~Node() = default;
+Node::~Node() {
+  if (t_newest == this) t_newest = nullptr;
+}
+
+Node* Node::newest() { return t_newest; }
+void Node::set_newest() { t_newest = this; }
 
 uint32_t Node::add_output(const Tensor& result) {
   ResultMeta& meta = num_outputs_ == 0 ? output_ : more_outputs_.emplace_back();

@@ -78,9 +78,10 @@ class Node : public RefCounted {
   const EdgeList& edges() const { return edges_; }
   void add_edge(Edge e) { edges_.push_back(std::move(e)); }
   void reserve_edges(size_t n) { edges_.reserve(n); }
+  bool has_edge(size_t edge) const { return edge < edges_.size() && edges_[edge].node; }
+  // Whether the pass that runs the node wants this gradient. What a call records must not ask it.
   bool should_compute(size_t edge) const {
-    return edge < edges_.size() && edges_[edge].node &&
-           (!t_selective || selected(edges_[edge].node.get()));
+    return has_edge(edge) && (!t_selective || selected(edges_[edge].node.get()));
   }
   // Announces one more result and tells its number.
   uint32_t add_output(const Tensor& result);
@@ -125,6 +126,11 @@ class Node : public RefCounted {
   virtual Node* inner() const { return nullptr; }
   Node* outer() const { return outer_; }
   void set_outer(Node* n) { outer_ = n; }
+
+  // The node made last on this thread that still lives, and is no leaf's: while an operator is
+  // being recorded, its own. For naming what saves a tensor.
+  static Node* newest();
+  void set_newest();
 
   // The engine's place for a running pass: pass number and index; 0 while no pass uses the node.
   std::atomic<uint64_t>& pass_slot() const { return pass_slot_; }

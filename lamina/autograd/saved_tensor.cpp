@@ -8,6 +8,12 @@ namespace lamina::autograd {
 
 constinit thread_local Packer* t_packer = nullptr;
 
+namespace {
+constinit thread_local bool t_saving = false;
+}
+
+const Node* saving_node() { return t_saving ? Node::newest() : nullptr; }
+
 SavedTensor SavedTensor::result(const Tensor& t, uint32_t output_nr) {
   SavedTensor s;
   s.tensor_ = detach(t);
@@ -24,7 +30,12 @@ void SavedTensor::save_slowly() {
                "in inference mode in computation tracked by autograd. To work around this, you "
                "can make a clone to get a normal tensor and use it in autograd, or use "
                "`torch.no_grad()` instead of `torch.inference_mode()`.");
-  if (t_packer) pack_with(*t_packer);
+  if (!t_packer) return;
+  struct Saving {
+    Saving() { t_saving = true; }
+    ~Saving() { t_saving = false; }
+  } saving;
+  pack_with(*t_packer);
 }
 
 void SavedTensor::pack_with(Packer& packer) {

@@ -21,6 +21,8 @@ class Packer {
   virtual std::unique_ptr<Packed> pack(const Tensor& t) = 0;
 };
 extern __attribute__((tls_model("initial-exec"))) constinit thread_local Packer* t_packer;
+// The node that is being recorded, while a pack hook runs for what it saves; null otherwise.
+const Node* saving_node();
 
 class SavedTensor {
  public:

@@ -413,6 +413,12 @@ PyObject* current_node(PyObject*, PyObject*) {
   return wrap_node(node ? IntrusivePtr<autograd::Node>::share(node) : nullptr);
   LAMINA_BORDER_END
 }
+PyObject* is_checkpoint_valid(PyObject*, PyObject*) { return wrap(autograd::pass_reaches_all()); }
+// The name of the operator that is being recorded, for hooks on what it saves.
+PyObject* saving_node_name(PyObject*, PyObject*) {
+  const autograd::Node* node = autograd::saving_node();
+  return PyUnicode_FromString(node ? node->name() : "an operator");
+}
 PyObject* queue_callback(PyObject*, PyObject* function) {
   LAMINA_BORDER_BEGIN
   auto kept = std::make_shared<SharedObject>(function);
@@ -467,6 +473,8 @@ PyMethodDef autograd_functions[] = {
     {"_current_graph_task_id", current_pass, METH_NOARGS, nullptr},
     {"_current_autograd_node", current_node, METH_NOARGS, nullptr},
     {"_will_engine_execute_node", will_execute, METH_O, nullptr},
+    {"_is_checkpoint_valid", is_checkpoint_valid, METH_NOARGS, nullptr},
+    {"_saving_node_name", saving_node_name, METH_NOARGS, nullptr},
     {"_queue_callback", queue_callback, METH_O, nullptr},
     {}};
 

@@ -306,6 +306,7 @@ PyObject* apply(PyObject*, PyObject* const* argv, Py_ssize_t argc) {
       inputs, outputs, tensors_in(o->dirty), tensors_in(o->without_gradient),
       record ? IntrusivePtr<autograd::Node>(node) : nullptr, node->name());
   if (record && o->to_save) {
+    node->set_newest();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o->to_save); ++i) {
       PyObject* item = PyTuple_GET_ITEM(o->to_save, i);
       if (item != Py_None && !is_tensor(item))

@@ -302,7 +302,7 @@ def _recorded_inputs(op: Operator, node: _Node, inputs: list[Param], inplace: bo
     for name in node.saved:
         users = node.used_by[name]
         index = [i for i, p in enumerate(inputs) if p.name in users]
-        condition = " || ".join(f"node->should_compute({i})" for i in index)
+        condition = " || ".join(f"node->has_edge({i})" for i in index)
         always = any(p.type.is_list for p in inputs) or len(index) == len(inputs)
         is_list = node.params[name].type.is_list
         kind = "autograd::SavedTensorList" if is_list else "SavedTensor"
