@@ -5,11 +5,16 @@
 //   lamina::Tensor loss = lamina::mean(lamina::matmul(x, w) - y);
 //   lamina::backward(loss);
 //   lamina::grad(w);  // as w.grad in Python
+//
+//   const lamina::DualLevel level;  // forward mode
+//   lamina::Tensor d = level.make_dual(w, direction);
+//   level.unpack_dual(lamina::matmul(x, d)).tangent;
 #pragma once
 
 #include <cstring>
 
 #include "lamina/autograd/engine.h"
+#include "lamina/autograd/forward.h"
 #include "lamina/core/error.h"
 #include "lamina/core/float_types.h"
 #include "lamina/cpu/random.h"
@@ -23,6 +28,8 @@ using autograd::backward;
 using autograd::grad;
 using autograd::NoGrad;  // while one lives, its thread records nothing
 using autograd::set_grad;
+using autograd::forward::Dual;
+using autograd::forward::DualLevel;  // while one lives, tensors can have tangents
 
 // Differentiates a tensor of one element.
 inline void backward(const Tensor& loss) { autograd::backward({&loss, 1}, {}, false, false); }

@@ -145,10 +145,10 @@ def plain_names(name: str) -> str:
 
 
 def _is_cotangent(node: ast.expr) -> bool:
-    """`grad` itself, or a product or quotient that starts with it."""
+    """`grad` or a tangent (`self_t`) itself, or a product or quotient that starts with it."""
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
         node = node.left
-    return isinstance(node, ast.Name) and node.id == "grad"
+    return isinstance(node, ast.Name) and (node.id == "grad" or node.id.endswith("_t"))
 
 
 def translate(

@@ -14,7 +14,7 @@ KINDS = ("pointwise", "reduction", "view", "composite", "custom")
 VARIANTS = ("function", "method", "inplace", "out")
 PROMOTIONS = ("default", "float", "compare", "keep", "real")
 FIELDS = {
-    "op", "variants", "kind", "tile", "promote", "dtypes", "grad", "jvp", "linear", "no_grad", "check", "shape", "dtype",
+    "op", "variants", "kind", "tile", "promote", "dtypes", "grad", "jvp", "linear", "no_grad", "no_jvp", "check", "shape", "dtype",
     "kernels", "composite", "expr", "doc", "aliases", "module", "overload_names", "node", "reduce", "accumulate",
     "number_first", "saturate", "python", "vmap",
 }  # fmt: skip
@@ -51,10 +51,12 @@ class Function:
 @dataclass(frozen=True)
 class Gradients:
     formulas: dict[str, str] = field(default_factory=dict)
-    jvp: dict[str, str] = field(default_factory=dict)
+    # By operand: a formula for each result; None where its tangent is not touched.
+    jvp: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
     linear: tuple[str, ...] = ()
     absent: str | None = None  # why there is none
     node: str = ""  # MulBackward0
+    no_jvp: str | None = None  # why there is no forward-mode rule
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,22 @@ def _check_gradients(
     for name in linear:
         if name not in union:
             raise ParagraphError(where, f"'linear' names {name!r}, which is no parameter")
-    return Gradients(formulas, dict(raw.get("jvp", {})), linear, None, node)
+    jvp: dict[str, tuple[str | None, ...]] = {}
+    for name, text in raw.get("jvp", {}).items():
+        if name not in union:
+            raise ParagraphError(where, f"'jvp' names {name!r}, which is no parameter of {schema}")
+        if name not in grad:
+            raise ParagraphError(where, f"'jvp' names {name!r}, which has no 'grad'")
+        texts = text if isinstance(text, list) else [text]
+        if len(texts) > len(schema.returns):
+            raise ParagraphError(
+                where, f"'jvp' of {name!r} has more formulas than there are results"
+            )
+        jvp[name] = tuple(None if t is None else str(t) for t in texts)
+    no_jvp = raw.get("no_jvp")
+    if no_jvp is not None and (not isinstance(no_jvp, str) or len(no_jvp) < 4):
+        raise ParagraphError(where, "'no_jvp' must say why there is no forward-mode rule")
+    return Gradients(formulas, jvp, linear, None, node, no_jvp)
 
 
 def build(paragraphs: list[RawParagraph]) -> list[Operator]:

@@ -1,5 +1,6 @@
 #include "lamina/autograd/accumulate_grad.h"
 
+#include "lamina/autograd/forward.h"
 #include "lamina/core/error.h"
 #include "lamina/kernels/generated_support.h"
 #include "lamina/ops/add.h"
@@ -54,7 +55,7 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
         m.grad = ops::add(m.grad, incoming);
       else
         ops::add_(m.grad, incoming);
-    } else if (grad_enabled()) {
+    } else if (grad_enabled() || forward::num_levels()) {
       m.grad = ops::clone(incoming);
     } else if (incoming.impl()->use_count() == 1 && incoming.is_non_overlapping_and_dense() &&
                incoming.strides() == variable_.strides() && incoming.storage()->use_count() == 1) {

@@ -5,6 +5,7 @@
 
 #include "lamina/autograd/accumulate_grad.h"
 #include "lamina/autograd/formulas.h"
+#include "lamina/autograd/forward.h"
 #include "lamina/core/error.h"
 #include "lamina/kernels/result.h"
 #include "lamina/ops/add.h"
@@ -414,7 +415,7 @@ Roots make_roots(TensorList roots, TensorList root_grads, bool create_graph) {
       LAMINA_CHECK(g.device().type == root.device().type, "backward: grad_output[", i, "] is on ",
                    g.device(), " and output[", i, "] is on ", root.device(),
                    "; expected one device");
-      if (!create_graph && g.requires_grad()) g = detach(g);
+      if (!create_graph && g.requires_grad()) g = forward::detached(g);
     }
     out.edges.push_back(std::move(edge));
     out.grads.push_back(std::move(g));

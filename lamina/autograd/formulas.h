@@ -73,9 +73,10 @@ Tensor unreduce(const Tensor& t, IntList sizes, std::optional<IntList> dims, boo
 // Number of elements that go into one result.
 int64_t reduced_count(IntList sizes, std::optional<IntList> dims);
 
-Tensor scaled(const Tensor& t, const Scalar& factor);  // t itself for a factor of one
-Tensor zeros_of(const Tensor& like, IntList sizes);    // zeros of the type of `like`
-Tensor flip(const Tensor& t, int64_t dim);             // a view with a negative stride
+// t itself for a factor of one, zeros for a factor of zero.
+Tensor scaled(const Tensor& t, const Scalar& factor);
+Tensor zeros_of(const Tensor& like, IntList sizes);  // zeros of the type of `like`
+Tensor flip(const Tensor& t, int64_t dim);           // a view with a negative stride
 std::optional<Scalar> unbiased_correction(bool unbiased);
 Sizes inverse_permutation(IntList dims);
 Tensor real_of(const Tensor& grad);
@@ -90,13 +91,17 @@ Tensor pow_grad_exponent(const Tensor& grad, const Scalar& self, const Tensor& e
                          const Tensor& result);
 Tensor split_tie(const Tensor& loses, const Tensor& equal);  // 0, one half or 1
 Tensor copysign_grad(const Tensor& self, const Tensor& result);
-Tensor logaddexp_weight(const Tensor& self, const Tensor& result);
-Tensor logaddexp2_weight(const Tensor& self, const Tensor& result);
+Tensor logaddexp_weight(const Tensor& self, const Tensor& other);
+Tensor logaddexp2_weight(const Tensor& self, const Tensor& other);
 Tensor xlogy_weight(const Tensor& self, const Tensor& other);
 Tensor xlogy_weight(const Tensor& self, const Scalar& other);
 Tensor sgn_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 Tensor angle_grad(const Tensor& grad, const Tensor& self);
-Tensor gelu_tanh_derivative(const Tensor& self);
+Tensor floor_quotient(const Tensor& self, const Tensor& other);
+Tensor floor_quotient(const Tensor& self, const Scalar& other);
+Tensor floor_quotient(const Scalar& self, const Tensor& other);
+Tensor gelu_tanh_second(const Tensor& self);
+Tensor acosh_slope(const Tensor& self);
 Tensor silu_derivative(const Tensor& self);
 Tensor softplus_second(const Tensor& grad_output, const Tensor& self, const Scalar& beta,
                        const Scalar& threshold);
@@ -131,11 +136,19 @@ Tensor unfold_grad(const Tensor& grad, IntList sizes, int64_t dimension, int64_t
                    int64_t step);
 std::vector<Tensor> cat_grad(const Tensor& grad, const std::vector<Sizes>& sizes, int64_t dim);
 Tensor scatter_src_grad(const Tensor& grad, IntList src_sizes);
+// What is written to one place several times: only the last value counts. `grad` is that of what
+// was written, and loses what was written over.
+Tensor without_overwritten_scatter(const Tensor& grad, IntList sizes, int64_t dim,
+                                   const Tensor& index);
+Tensor without_overwritten_copy(const Tensor& grad, IntList sizes, int64_t dim,
+                                const Tensor& index);
+Tensor without_overwritten_put(const Tensor& grad, IntList sizes, TensorList indices);
 Tensor masked_select_grad(const Tensor& grad, IntList sizes, const Tensor& mask);
 Tensor masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntList source_sizes);
 Tensor index_grad_put(const Tensor& grad, IntList sizes, TensorList indices);
 Tensor zero_at(const Tensor& grad, TensorList indices);
-Tensor index_put_values_grad(const Tensor& grad, TensorList indices, IntList value_sizes);
+Tensor index_put_values_grad(const Tensor& grad, TensorList indices, IntList value_sizes,
+                             bool accumulate);
 Tensor copy_grad(const Tensor& grad, IntList src_sizes);
 
 // --- products and losses ---
@@ -143,6 +156,23 @@ Tensor mm_grad_self(const Tensor& grad, IntList sizes, const Tensor& mat2);
 Tensor mm_grad_mat2(const Tensor& grad, const Tensor& self, IntList sizes);
 Tensor nll_loss_second(const Tensor& grad, const Tensor& target, const Tensor& weight,
                        int64_t reduction, int64_t ignore_index);
+
+// --- forward mode: what an operand's tangent gives to the result's ---
+// slope: the gradient of each result of a reduction; sums slope * tangent where it reduces.
+Tensor reduced_tangent(const Tensor& slope, const Tensor& tangent, Dims dims, bool keepdim);
+Tensor taken_along(const Tensor& tangent, int64_t dim, const Tensor& indices, bool keepdim);
+Tensor angle_tangent(const Tensor& tangent, const Tensor& self);
+Tensor cumprod_tangent(const Tensor& tangent, const Tensor& self, int64_t dim,
+                       std::optional<ScalarType> dtype);
+Tensor softmax_tangent(const Tensor& tangent, const Tensor& result, int64_t dim);
+Tensor log_softmax_tangent(const Tensor& tangent, const Tensor& result, int64_t dim);
+Tensor softmax_second_tangent(const Tensor& tangent, const Tensor& grad_output,
+                              const Tensor& output, int64_t dim);
+Tensor log_softmax_second_tangent(const Tensor& tangent, const Tensor& grad_output,
+                                  const Tensor& output, int64_t dim);
+// A window, also where it reaches beyond that of `self`: what lies there does not change.
+Tensor as_strided_tangent(const Tensor& tangent, const Tensor& self, IntList size, IntList stride,
+                          std::optional<int64_t> storage_offset);
 
 }  // namespace autograd::formulas
 }  // namespace lamina

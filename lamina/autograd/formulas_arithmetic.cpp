@@ -8,7 +8,8 @@ namespace lamina::autograd::formulas {
 using namespace ops;  // NOLINT: formulas are written in public operators
 
 Tensor scaled(const Tensor& t, const Scalar& factor) {
-  return factor.equals(1) ? t : ops::mul(t, factor);
+  if (factor.equals(1)) return t;
+  return factor.equals(0) ? ops::zeros_like(t) : ops::mul(t, factor);
 }
 
 Tensor real_of(const Tensor& grad) { return ops::real(grad); }
@@ -60,16 +61,16 @@ Tensor copysign_grad(const Tensor& self, const Tensor& result) {
 }
 
 namespace {
-// Both operands at -inf: the sum is -inf whatever the shares are; they are equal.
-Tensor share(const Tensor& self, const Tensor& result, const Tensor& ratio) {
-  return ops::where(ops::logical_and(ops::isneginf(result), self == result), Scalar(0.5), ratio);
+// Both operands at the same infinity: the sum is infinite whatever the shares are; they are equal.
+Tensor share(const Tensor& self, const Tensor& other, const Tensor& ratio) {
+  return ops::where(ops::logical_and(ops::isinf(self), self == other), Scalar(0.5), ratio);
 }
 }  // namespace
-Tensor logaddexp_weight(const Tensor& self, const Tensor& result) {
-  return share(self, result, ops::exp(self - result));
+Tensor logaddexp_weight(const Tensor& self, const Tensor& other) {
+  return share(self, other, ops::sigmoid(self - other));
 }
-Tensor logaddexp2_weight(const Tensor& self, const Tensor& result) {
-  return share(self, result, ops::exp2(self - result));
+Tensor logaddexp2_weight(const Tensor& self, const Tensor& other) {
+  return share(self, other, ops::sigmoid((self - other) * Scalar(std::numbers::ln2)));
 }
 
 Tensor xlogy_weight(const Tensor& self, const Tensor& other) {
@@ -88,18 +89,35 @@ Tensor sgn_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
 }
 
 Tensor angle_grad(const Tensor& grad, const Tensor& self) {
+  if (!self.is_complex()) return ops::zeros_like(grad);
   const Tensor size = ops::abs(self);
   const Tensor turned = ops::complex(ops::neg(ops::imag(self)), ops::contiguous(ops::real(self)));
   return ops::where(size == Scalar(0), Scalar(0), turned * (grad / (size * size)));
 }
 
-Tensor gelu_tanh_derivative(const Tensor& self) {
+Tensor floor_quotient(const Tensor& self, const Tensor& other) {
+  return ops::floor_divide(self, other);
+}
+Tensor floor_quotient(const Tensor& self, const Scalar& other) {
+  return ops::floor_divide(self, other);
+}
+Tensor floor_quotient(const Scalar& self, const Tensor& other) {
+  return ops::floor_divide(ops::full({}, self, other.dtype(), std::nullopt, other.device()), other);
+}
+
+Tensor acosh_slope(const Tensor& self) {
+  // The two roots apart, or the sign is wrong on half of the complex plane.
+  if (self.is_complex()) return ops::rsqrt(self - Scalar(1)) * ops::rsqrt(self + Scalar(1));
+  return ops::rsqrt(self * self - Scalar(1));
+}
+
+Tensor gelu_tanh_second(const Tensor& self) {
   constexpr double kBeta = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, kKappa = 0.044715;
   const Tensor square = self * self;
   const Tensor t = ops::tanh((self * Scalar(kBeta)) * (square * Scalar(kKappa) + Scalar(1)));
-  const Tensor left = (t + Scalar(1)) * Scalar(0.5);
   const Tensor inner = (square * Scalar(3 * kKappa) + Scalar(1)) * Scalar(kBeta);
-  return left + (self * Scalar(0.5)) * ((Scalar(1) - t * t) * inner);
+  const Tensor bend = self * Scalar(6 * kBeta * kKappa) - (t * (inner * inner)) * Scalar(2);
+  return (Scalar(1) - t * t) * (inner + (self * bend) * Scalar(0.5));
 }
 
 Tensor silu_derivative(const Tensor& self) {

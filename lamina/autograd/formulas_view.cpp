@@ -147,9 +147,6 @@ Tensor index_grad_put(const Tensor& grad, IntList sizes, TensorList indices) {
 Tensor zero_at(const Tensor& grad, TensorList indices) {
   return ops::index_put(grad, indices, zeros_of(grad, {}), false);
 }
-Tensor index_put_values_grad(const Tensor& grad, TensorList indices, IntList value_sizes) {
-  return ops::sum_to_size(ops::index(grad, indices), value_sizes);
-}
 
 Tensor copy_grad(const Tensor& grad, IntList src_sizes) {
   if (static_cast<int64_t>(src_sizes.size()) > grad.dim()) return ops::reshape(grad, src_sizes);

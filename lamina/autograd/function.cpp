@@ -85,6 +85,7 @@ SavedTensor save_for_node(const Tensor& t, const std::vector<Tensor>& outputs) {
 }
 
 std::vector<Tensor> FunctionContext::saved() const {
+  if (in_jvp_) return to_save_;
   std::vector<Tensor> out;
   for (const SavedTensor& s : saved_) out.push_back(s.unpack(node_));
   return out;

@@ -11,6 +11,9 @@
 //     }
 //   };
 //   Tensor y = Double::apply(x);
+//
+// For forward mode F has a static jvp(FunctionContext&, tangents) too, which gives one tangent for
+// each result; without it a tensor with a tangent raises NotImplemented.
 #pragma once
 
 #include <map>
@@ -18,6 +21,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "lamina/autograd/forward.h"
 #include "lamina/autograd/saved_tensor.h"
 #include "lamina/dispatch/value.h"
 
@@ -40,7 +44,8 @@ class FunctionContext {
   // Tensors that backward needs: inputs and results of the call. Others are kept as well, but a
   // gradient of the gradient does not reach what they were computed from.
   void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
-  // In backward: what was saved. Raises Runtime where it was written since, or has been dropped.
+  // In backward and in jvp: what was saved. Raises Runtime where it was written since, or has been
+  // dropped.
   std::vector<Tensor> saved() const;
   void mark_dirty(std::vector<Tensor> inputs) { dirty_ = std::move(inputs); }
   void mark_non_differentiable(std::vector<Tensor> outputs) {
@@ -61,6 +66,7 @@ class FunctionContext {
   std::vector<Tensor> to_save_, dirty_, without_gradient_;
   std::vector<SavedTensor> saved_;
   bool materialize_ = true;
+  bool in_jvp_ = false;  // to_save_ is still there
   Node* node_ = nullptr;
 };
 
@@ -100,12 +106,20 @@ class Function {
  public:
   template <class... Args>
   static auto apply(const Args&... args) {
+    return run(IntrusivePtr<CustomNode<F>>::make(), args...);
+  }
+
+ private:
+  template <class... Args>
+  static auto run(const IntrusivePtr<CustomNode<F>>& node, const Args&... args) {
     std::vector<Tensor> inputs;
     (collect(inputs, args), ...);
+    if (forward::t_visible) [[unlikely]]
+      if (const int level = forward::highest_level(inputs); level >= 0)
+        return run_with_tangents(level, node, inputs, args...);
     bool record = false;
     for (const Tensor& t : inputs) record |= t.requires_grad();
     record &= grad_enabled();
-    auto node = IntrusivePtr<CustomNode<F>>::make();
     node->context.node_ = node.get();
     if (record)
       for (const Tensor& t : inputs) node->add_edge(gradient_edge(t));
@@ -120,7 +134,7 @@ class Function {
                                     record ? IntrusivePtr<Node>(node) : nullptr, node->name());
     if (record)
       for (const Tensor& t : ctx.to_save_) ctx.saved_.push_back(save_for_node(t, outputs));
-    ctx.to_save_.clear();
+    if (!ctx.in_jvp_) ctx.to_save_.clear();
     ctx.dirty_.clear();
     ctx.without_gradient_.clear();
     if constexpr (std::is_same_v<std::decay_t<decltype(result)>, Tensor>)
@@ -129,7 +143,29 @@ class Function {
       return outputs;
   }
 
- private:
+  // The call with the tangents of `level` hidden, then jvp.
+  template <class... Args>
+  static auto run_with_tangents(int level, const IntrusivePtr<CustomNode<F>>& node,
+                                const std::vector<Tensor>& inputs, const Args&... args)
+      -> decltype(F::forward(node->context, args...)) {
+    FunctionContext& ctx = node->context;
+    const forward::Hide hide(level);
+    std::vector<Tensor> tangents = forward::tangents_before_write(level, inputs);
+    const bool outermost = !std::exchange(ctx.in_jvp_, true);
+    auto result = run(node, args...);
+    std::vector<Tensor> outputs;
+    collect(outputs, result);
+    if constexpr (requires { F::jvp(ctx, tangents); })
+      forward::set_custom_tangents(level, inputs, outputs, F::jvp(ctx, tangents));
+    else
+      forward::raise_missing("CppFunction", "it has no jvp");
+    if (outermost) {
+      ctx.in_jvp_ = false;
+      ctx.to_save_.clear();
+    }
+    return result;
+  }
+
   static void collect(std::vector<Tensor>& out, const Tensor& t) { out.push_back(t); }
   static void collect(std::vector<Tensor>& out, const std::vector<Tensor>& list) {
     out.insert(out.end(), list.begin(), list.end());

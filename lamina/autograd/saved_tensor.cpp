@@ -1,5 +1,6 @@
 #include "lamina/autograd/saved_tensor.h"
 
+#include "lamina/autograd/forward.h"
 #include "lamina/autograd/view.h"
 #include "lamina/core/error.h"
 #include "lamina/dispatch/local_state.h"
@@ -16,7 +17,7 @@ const Node* saving_node() { return t_saving ? Node::newest() : nullptr; }
 
 SavedTensor SavedTensor::result(const Tensor& t, uint32_t output_nr) {
   SavedTensor s;
-  s.tensor_ = detach(t);
+  s.tensor_ = forward::detached(t);
   s.version_ = t.impl()->version();
   s.output_nr_ = static_cast<int32_t>(output_nr);
   if (t_packer) [[unlikely]]
@@ -45,7 +46,8 @@ void SavedTensor::pack_with(Packer& packer) {
   if (output_nr_ < 0) edge = gradient_edge(tensor_);
   // The hook runs outside of recording; what it computes belongs to no graph.
   const NoGrad guard;
-  auto packed = packer.pack(output_nr_ < 0 && is_leaf(tensor_) ? tensor_ : detach(tensor_));
+  auto packed =
+      packer.pack(output_nr_ < 0 && is_leaf(tensor_) ? tensor_ : forward::detached(tensor_));
   if (!packed) return;
   packed_ = std::make_shared<PackedTensor>(PackedTensor{std::move(packed), std::move(edge)});
   tensor_ = {};
@@ -78,12 +80,14 @@ Tensor SavedTensor::with_history(const Tensor& values, Edge edge, Node* owner) c
   if (output_nr_ >= 0) {
     if (owner->outer()) {
       const RecordAgain guard;
-      return static_cast<CopySlices*>(owner->outer())->view_of_result(values);
+      const Tensor t = static_cast<CopySlices*>(owner->outer())->view_of_result(values);
+      forward::share_tangents(values, t);
+      return t;
     }
     edge = {IntrusivePtr<Node>::share(owner), static_cast<uint32_t>(output_nr_)};
   }
   if (!edge.node) return values;
-  Tensor t = detach(values);
+  Tensor t = forward::detached(values);
   Meta& m = require_meta(t);
   m.grad_fn = std::move(edge.node);
   m.output_nr = edge.output_nr;

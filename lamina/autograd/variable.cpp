@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "lamina/autograd/accumulate_grad.h"
+#include "lamina/autograd/forward.h"
 #include "lamina/autograd/view.h"
 #include "lamina/core/error.h"
 #include "lamina/dispatch/local_state.h"
@@ -200,6 +201,7 @@ Tensor copy_with_history(const Tensor& t) {
     m.output_nr = edge.output_nr;
     m.has_grad_fn = true;
   }
+  forward::copy_tangents(t, copy);
   return copy;
 }
 

@@ -9,6 +9,7 @@
 #include "lamina/autograd/anomaly.h"
 #include "lamina/autograd/mode.h"
 #include "lamina/autograd/node.h"
+#include "lamina/autograd/tangents.h"
 
 namespace lamina::autograd {
 
@@ -26,6 +27,7 @@ struct Meta : AutogradMeta {
   Tensor grad;
   IntrusivePtr<Node> grad_fn;
   uint32_t output_nr = 0;
+  IntrusivePtr<forward::Tangents> tangents;  // forward mode; null for almost every tensor
   Node* accumulator = nullptr;  // weak: the node of this leaf, while some graph uses it
   std::shared_ptr<const ViewReplay> replay;
   std::unique_ptr<NodeHooks> leaf_hooks;     // on the gradient of a leaf

@@ -5,13 +5,17 @@
 #include <cstddef>
 #include <string>
 
+#include "lamina/autograd/forward.h"
 #include "lamina/autograd/function.h"
 #include "lamina/border/autograd.h"
 #include "lamina/border/hooks.h"
+#include "lamina/ops/zeros_like.h"
 
 namespace lamina::border {
 
 namespace {
+
+namespace forward = autograd::forward;
 
 class PythonNode;
 
@@ -26,6 +30,7 @@ struct ContextObject {
   PyObject* dirty;
   PyObject* without_gradient;
   bool materialize_grads;
+  bool in_jvp;
 };
 PyTypeObject* context_type = nullptr;
 ContextObject* as_context(PyObject* o) { return reinterpret_cast<ContextObject*>(o); }
@@ -188,6 +193,7 @@ PyObject* set_materialize_grads(PyObject* self, PyObject* value) {
 
 PyObject* saved_list(PyObject* self, bool raw) {
   ContextObject* o = as_context(self);
+  if (o->in_jvp && o->saved_for_forward) return Py_NewRef(o->saved_for_forward);
   if (!o->node) {
     // Before backward has a node (inside jvp): what forward saved for it.
     if (PyObject* kept = o->saved_for_forward ? o->saved_for_forward : o->to_save)
@@ -244,16 +250,18 @@ std::vector<Tensor> tensors_in(PyObject* tuple) {
   return out;
 }
 
-// _apply(cls, has_setup_context, args): runs forward and records it.
-PyObject* apply(PyObject*, PyObject* const* argv, Py_ssize_t argc) {
-  LAMINA_BORDER_BEGIN
-  if (argc != 3 || !PyTuple_Check(argv[2])) raise_type("_apply(cls, has_setup_context, args)");
-  PyObject* const cls = argv[0];
-  const bool separate = argv[1] == Py_True;
-  PyObject* const args = argv[2];
+Ref run_with_tangents(int level, PyObject* cls, bool separate, PyObject* args, Ref& context);
+
+// Runs forward and records it; `context` becomes the ctx of the call.
+Ref run(PyObject* cls, bool separate, PyObject* args, Ref& context) {
+  if (forward::t_visible) [[unlikely]] {
+    const std::vector<Tensor> given = tensors_in(args);
+    if (const int level = forward::highest_level(given); level >= 0)
+      return run_with_tangents(level, cls, separate, args, context);
+  }
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
   Ref backward_cls = owned(PyObject_GetAttrString(cls, "_backward_cls"));
-  Ref context = owned(PyObject_CallNoArgs(backward_cls.get()));
+  context = owned(PyObject_CallNoArgs(backward_cls.get()));
   if (!PyObject_TypeCheck(context.get(), context_type))
     raise_type("apply(): the function's context is no FunctionCtx");
   auto node = IntrusivePtr<PythonNode>::make(context.get());
@@ -329,7 +337,60 @@ PyObject* apply(PyObject*, PyObject* const* argv, Py_ssize_t argc) {
     PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
                      finished[i].defined() ? checked(wrap(finished[i])) : Py_NewRef(given));
   }
-  return single ? Py_NewRef(PyTuple_GET_ITEM(tuple.get(), 0)) : tuple.leak();
+  return single ? Ref::share(PyTuple_GET_ITEM(tuple.get(), 0)) : std::move(tuple);
+}
+
+// An item of a call's arguments or results as a tensor; undefined for anything else.
+Tensor tensor_in(PyObject* item) { return is_tensor(item) ? unwrap(item) : Tensor(); }
+
+// The call with the tangents of `level` hidden; then jvp turns those of the arguments into those
+// of the results.
+Ref run_with_tangents(int level, PyObject* cls, bool separate, PyObject* args, Ref& context) {
+  const forward::Hide hide(level);
+  const Py_ssize_t n = PyTuple_GET_SIZE(args);
+  std::vector<Tensor> tangents;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    tangents.push_back(forward::tangent_before_write(level, tensor_in(PyTuple_GET_ITEM(args, i))));
+  Ref result = run(cls, separate, args, context);
+
+  ContextObject* const o = as_context(context.get());
+  Ref all = owned(PyTuple_New(n + 1));
+  PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(context.get()));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    const Tensor t = tensor_in(PyTuple_GET_ITEM(args, i));
+    Tensor& tangent = tangents[static_cast<size_t>(i)];
+    if (!tangent.defined() && t.defined() && o->materialize_grads && is_differentiable(t.dtype()))
+      tangent = ops::zeros_like(t);
+    PyTuple_SET_ITEM(all.get(), i + 1, checked(wrap(std::move(tangent))));
+  }
+  Ref jvp = owned(PyObject_GetAttrString(cls, "jvp"));
+  o->in_jvp = true;
+  Ref made = Ref::steal(PyObject_Call(jvp.get(), all.get(), nullptr));
+  o->in_jvp = false;
+  if (!made) throw PythonError{};
+
+  Ref results =
+      PyTuple_Check(result.get()) ? Ref::share(result.get()) : owned(PyTuple_Pack(1, result.get()));
+  if (!PyTuple_Check(made.get())) made = owned(PyTuple_Pack(1, made.get()));
+  std::vector<Tensor> outputs, values;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results.get()); ++i)
+    outputs.push_back(tensor_in(PyTuple_GET_ITEM(results.get(), i)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(made.get()); ++i) {
+    PyObject* const item = PyTuple_GET_ITEM(made.get(), i);
+    if (item != Py_None && !is_tensor(item))
+      raise_type(str("jvp: a tangent is a Tensor or None; got ", Py_TYPE(item)->tp_name));
+    values.push_back(tensor_in(item));
+  }
+  forward::set_custom_tangents(level, tensors_in(args), outputs, values);
+  return result;
+}
+
+// _apply(cls, has_setup_context, args)
+PyObject* apply(PyObject*, PyObject* const* argv, Py_ssize_t argc) {
+  LAMINA_BORDER_BEGIN
+  if (argc != 3 || !PyTuple_Check(argv[2])) raise_type("_apply(cls, has_setup_context, args)");
+  Ref context;
+  return run(argv[0], argv[1] == Py_True, argv[2], context).leak();
   LAMINA_BORDER_END
 }
 

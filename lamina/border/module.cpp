@@ -50,9 +50,10 @@ void fill(PyObject* module) {
   connect_anomaly_mode();
   add_grad_modes(module);
   // Operators first: a hand-written function of the same name replaces one.
-  for (PyMethodDef* table : {generated_functions(), construct_functions, numpy_functions, functions,
-                             index_functions, operator_functions, generator_functions,
-                             autograd_functions, grad_mode_functions, hook_functions})
+  for (PyMethodDef* table :
+       {generated_functions(), construct_functions, numpy_functions, functions, index_functions,
+        operator_functions, generator_functions, autograd_functions, grad_mode_functions,
+        hook_functions, forward_functions})
     checked(PyModule_AddFunctions(module, table));
   add_submodule_functions(module);
 }

@@ -2,6 +2,8 @@
 #include <string>
 
 #include "lamina/border/tensor_object.h"
+#include "lamina/ops/imag.h"
+#include "lamina/ops/real.h"
 
 namespace lamina::border {
 
@@ -108,12 +110,12 @@ PyObject* get_mh(PyObject* self, void*) {
 PyObject* get_real(PyObject* self, void*) {
   LAMINA_BORDER_BEGIN
   if (!is_complex(unwrap(self).dtype())) return Py_NewRef(self);
-  return call_method(generated_method("real"), self).leak();
+  return wrap(ops::real(unwrap(self)));
   LAMINA_BORDER_END
 }
 PyObject* get_imag(PyObject* self, void*) {
   LAMINA_BORDER_BEGIN
-  return call_method(generated_method("imag"), self).leak();
+  return wrap(ops::imag(unwrap(self)));
   LAMINA_BORDER_END
 }
 template <bool imaginary>

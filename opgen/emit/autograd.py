@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opgen import cpp
+from opgen.emit import forward
 from opgen.emit.operators import HEADER, needs_autograd_kernel
 from opgen.errors import ParagraphError
 from opgen.formula import Formula, translate
@@ -40,11 +41,12 @@ _META_FROM = {
 
 def emit(ops: list[Operator]) -> str:
     text = HEADER + (
-        '#include "lamina/autograd/formulas.h"\n#include "lamina/autograd/view.h"\n'
+        '#include "lamina/autograd/formulas.h"\n#include "lamina/autograd/forward.h"\n#include "lamina/autograd/view.h"\n'
         '#include "lamina/dispatch/operator.h"\n'
         '#include "lamina/kernels/generated_support.h"\n\n'
         "namespace lamina::generated {\n\nusing namespace ops;\nusing namespace autograd::formulas;\n"
-        "using autograd::SavedTensor;\nnamespace formulas = autograd::formulas;\n\n"
+        "using autograd::SavedTensor;\nnamespace formulas = autograd::formulas;\n"
+        "namespace forward = autograd::forward;\n\n"
     )
     for op in ops:
         for f in op.functions:
@@ -219,7 +221,9 @@ def _kernel(op: Operator, f: Function) -> str:
         f"dispatch::call<{cpp.signature(f)}>"
         f"(op::{f.op_id}, keys & kBelowAutograd, {cpp.args_of(f.schema)})"
     )
-    text = f"{returns} {f.op_id}_autograd(KeySet keys, {cpp.params_of(f.schema)}) {{\n"
+    text = forward.rule(op, f)
+    text += f"{returns} {f.op_id}_autograd(KeySet keys, {cpp.params_of(f.schema)}) {{\n"
+    text += forward.head(op, f)
     written = [p.name for p in f.schema.params if p.type.written]
     for name in written:
         text += f'  autograd::check_writable({name}, "{f.schema.name}");\n'
@@ -302,6 +306,7 @@ def _recorded_inputs(op: Operator, node: _Node, inputs: list[Param], inplace: bo
     for name in node.saved:
         users = node.used_by[name]
         index = [i for i, p in enumerate(inputs) if p.name in users]
+        # Not should_compute(): a pass that runs now may want less than a later one will.
         condition = " || ".join(f"node->has_edge({i})" for i in index)
         always = any(p.type.is_list for p in inputs) or len(index) == len(inputs)
         is_list = node.params[name].type.is_list

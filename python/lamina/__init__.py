@@ -40,6 +40,7 @@ for _module, _name in (
 # No __getattr__ here: see lamina._lazy.
 _SUBMODULES = (
     "autograd",
+    "explain",
     "fft",
     "linalg",
     "nn",

@@ -212,4 +212,8 @@ def tensor_repr(tensor):
         suffixes.append(f"grad_fn=<{type(tensor.grad_fn).__name__}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
+    level = _C._current_dual_level()
+    tangent = _C._unpack_dual(tensor, level)[1] if level >= 0 else None
+    if tangent is not None:
+        suffixes.append(f"tangent={tangent}")
     return _with_suffixes(prefix + text, suffixes, indent)

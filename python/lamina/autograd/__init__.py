@@ -12,6 +12,7 @@ from lamina._C import (
 from lamina.autograd import grad_mode, graph
 from lamina.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from lamina.autograd.function import Function
+from lamina.autograd.gradcheck import gradcheck, gradgradcheck
 from lamina.autograd.variable import Variable
 
 __all__ = [
@@ -20,8 +21,12 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
+    "functional",
     "grad",
     "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "is_grad_enabled",
@@ -31,7 +36,7 @@ __all__ = [
 ]
 
 # Loaded at first use.
-_LAZY = ("forward_ad", "functional", "gradcheck", "profiler")
+_LAZY = ("forward_ad", "functional", "profiler")
 
 
 def __getattr__(name):
@@ -39,10 +44,6 @@ def __getattr__(name):
 
     if name in _LAZY:
         return importlib.import_module("lamina.autograd." + name)
-    if name == "gradgradcheck":
-        from lamina.autograd.gradcheck import gradgradcheck
-
-        return gradgradcheck
     raise AttributeError(f"module 'lamina.autograd' has no attribute {name!r}")
 
 
