@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BUILD = ROOT / "build" / "release"
 SANITIZE = ROOT / "build" / "sanitize"
+SANITIZE_THREAD = ROOT / "build" / "sanitize-thread"
 
 # Everything whose change asks for a new build.
 SOURCES = ["CMakeLists.txt", "pyproject.toml", "cmake", "lamina", "opgen", "ops", "python"]

@@ -60,12 +60,17 @@ def make_parser() -> argparse.ArgumentParser:
 
     test = add("test", suites.test, "build and run every test, C++ and Python")
     test.add_argument(
-        "--sanitize", action="store_true", help="under AddressSanitizer and UBSan (build/sanitize)"
+        "--sanitize",
+        nargs="?",
+        const="address",
+        choices=["address", "thread"],
+        help="under AddressSanitizer and UBSan (build/sanitize), or the tests of threads under "
+        "ThreadSanitizer (build/sanitize-thread)",
     )
     test.add_argument(
         "--planted-fault",
         action="store_true",
-        help="with --sanitize: plant a memory fault in each suite; the run has to fail",
+        help="with --sanitize: plant a fault (of memory, or a race); the run has to fail",
     )
     test.add_argument("--only", choices=["cpp", "python"], help="one of the two suites")
     test.add_argument("-k", metavar="WORDS", help="tests whose names match (pytest -k, ctest -R)")

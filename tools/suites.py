@@ -7,7 +7,17 @@ import time
 from pathlib import Path
 
 from tools import environment, install
-from tools.common import BUILD, ROOT, SANITIZE, Failure, execute, jobs, say, tool_environment
+from tools.common import (
+    BUILD,
+    ROOT,
+    SANITIZE,
+    SANITIZE_THREAD,
+    Failure,
+    execute,
+    jobs,
+    say,
+    tool_environment,
+)
 
 
 def test(options: argparse.Namespace) -> int:
@@ -15,6 +25,8 @@ def test(options: argparse.Namespace) -> int:
     if options.planted_fault and not options.sanitize:
         raise Failure("--planted-fault belongs to --sanitize: only a sanitizer would notice it")
     environment.ensure_system(tests=True)
+    if options.sanitize == "thread":
+        return test_threads(options)
     if options.sanitize:
         python = environment.ensure_environment()
         environment.ensure_packages(python, "build")
@@ -35,6 +47,30 @@ def test(options: argparse.Namespace) -> int:
     for name, status in results.items():
         say(f"{name} tests: {'passed' if status == 0 else 'FAILED'}")
     return max(map(bool, results.values()))
+
+
+def test_threads(options: argparse.Namespace) -> int:
+    """Build the library and the tests of threads under ThreadSanitizer, and run them."""
+    python = environment.ensure_environment()
+    environment.ensure_packages(python, "build")
+    env = tool_environment()
+    configure = ["cmake", "-S", ROOT, "-B", SANITIZE_THREAD, "-G", "Ninja", "-DLAMINA_TESTS=ON"]
+    configure += ["-DLAMINA_SANITIZE=thread", "-DLAMINA_PYTHON=OFF"]
+    configure += [f"-DPython_EXECUTABLE={python}"]
+    began = time.time()
+    say("Building under ThreadSanitizer in build/sanitize-thread")
+    execute(configure, env=env, stdout=subprocess.DEVNULL)
+    build_targets(SANITIZE_THREAD, ["test_threads"], env)
+    install.print_slowest(SANITIZE_THREAD, began)
+    env["TSAN_OPTIONS"] = "halt_on_error=1:second_deadlock_stack=1"
+    if options.planted_fault:
+        env["LAMINA_PLANTED_FAULT"] = "1"
+    command = [str(SANITIZE_THREAD / "tests" / "test_threads")]
+    if options.k:
+        command += [f"--gtest_filter=*{options.k}*"]
+    status = subprocess.call(command, cwd=ROOT, env=env)
+    say(f"Tests of threads: {'passed' if status == 0 else 'FAILED'}")
+    return int(status != 0)
 
 
 def build_sanitized(python: str) -> None:

@@ -375,7 +375,8 @@ auto convert(const ParsedArgs& r, int i, F&& f) {
 
 }  // namespace
 
-Scalar ParsedArgs::scalar(int i) const { return convert(*this, i, to_scalar); }
+// A number too large for any type stays an OverflowError, as in the peer.
+Scalar ParsedArgs::scalar(int i) const { return to_scalar(slots_[i]); }
 std::optional<Scalar> ParsedArgs::optional_scalar(int i) const {
   return slots_[i] ? std::optional(scalar(i)) : std::nullopt;
 }

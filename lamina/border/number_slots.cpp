@@ -1,4 +1,5 @@
 // Operators of Python: a + b, 2 ** a, a @ b, a < b, bool(a).
+#include <cmath>
 #include <string>
 
 #include "lamina/border/tensor_object.h"
@@ -265,9 +266,35 @@ PyNumberMethods tensor_number_slots = [] {
   return n;
 }();
 
+namespace {
+// The double nearest to a whole number that 64 bits do not hold, as a new float; null for others.
+// It is beyond every integer, and for a floating tensor as good as the number itself.
+PyObject* number_beyond_64_bits(PyObject* number) {
+  int overflow = 0;
+  PyLong_AsLongLongAndOverflow(number, &overflow);
+  if (overflow == 0) return nullptr;
+  if (overflow > 0) {
+    PyLong_AsUnsignedLongLong(number);
+    if (!PyErr_Occurred()) return nullptr;
+    PyErr_Clear();
+  }
+  double nearest = PyLong_AsDouble(number);
+  if (nearest == -1.0 && PyErr_Occurred()) {
+    PyErr_Clear();
+    nearest = overflow > 0 ? HUGE_VAL : -HUGE_VAL;
+  }
+  return PyFloat_FromDouble(nearest);
+}
+}  // namespace
+
 PyObject* tensor_compare(PyObject* a, PyObject* b, int op) {
   static constexpr Slot kSlots[] = {kLess, kLessEqual, kEqual, kNotEqual, kGreater, kGreaterEqual};
   if (!is_operand(b)) Py_RETURN_NOTIMPLEMENTED;
+  if (PyObject* beyond = PyLong_CheckExact(b) ? number_beyond_64_bits(b) : nullptr) {
+    PyObject* result = slot_methods[kSlots[op]](a, &beyond, 1, nullptr);
+    Py_DECREF(beyond);
+    return result;
+  }
   return or_not_implemented(slot_methods[kSlots[op]](a, &b, 1, nullptr));
 }
 

@@ -26,7 +26,6 @@ PyObject* to_type(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObj
       kParams, "Tensor input, torch.memory_format memory_format = torch.preserve_format")};
   static constinit Parser parser("to", kSignatures);
   const ParsedArgs r(parser, self, args, nargs, names);
-  if (unwrap(self).dtype() == type) return Py_NewRef(self);
   return converted(self, type, std::nullopt, false, r.optional_memory_format(1));
   LAMINA_BORDER_END
 }

@@ -203,6 +203,16 @@ Tensor to_dtype(const Tensor& self, ScalarType dtype) {
   return self.dtype() == dtype ? self : ops::_to_copy(self, dtype, std::nullopt, std::nullopt);
 }
 
+namespace {
+// The format that the strides suggest: what is neither way of channels last counts as contiguous.
+MemoryFormat format_of(const Tensor& t) {
+  if (!t.is_contiguous())
+    for (const MemoryFormat f : {MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d})
+      if (t.is_contiguous(f)) return f;
+  return MemoryFormat::Contiguous;
+}
+}  // namespace
+
 Tensor to(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin, bool,
           bool copy, Format format) {
   LAMINA_CHECK(!layout || *layout == Layout::Strided, "to: only the strided layout has a kernel");
@@ -211,7 +221,7 @@ Tensor to(const Tensor& self, Dtype dtype, MaybeLayout layout, MaybeDevice devic
   const MemoryFormat f = format.value_or(MemoryFormat::Preserve);
   const bool same = (!dtype || *dtype == self.dtype()) &&
                     (!device || device->type == self.device().type) &&
-                    (f == MemoryFormat::Preserve || self.is_contiguous(f));
+                    (f == MemoryFormat::Preserve || f == format_of(self));
   return same && !copy ? self : ops::_to_copy(self, dtype, device, format);
 }
 

@@ -1,5 +1,6 @@
 // Advanced indexing. The index arrays become one array of checked offsets first, so nothing is read
 // or written before every index has been seen.
+#include "lamina/cpu/element_sum.h"
 #include "lamina/cpu/index_kernels.h"
 #include "lamina/cpu/index_walk.h"
 #include "lamina/cpu/scratch.h"
@@ -70,18 +71,6 @@ bool is_empty(std::span<const int64_t> sizes) {
   return false;
 }
 
-template <class T>
-T plus(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>)
-    return a || b;
-  else if constexpr (is_small_float_type<T>)
-    return T(static_cast<float>(a) + static_cast<float>(b));
-  else if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  else
-    return a + b;
-}
-
 }  // namespace
 
 void index_get(const Strided& out, const ConstStrided& self, const IndexArrays& indices,
@@ -139,7 +128,7 @@ void index_put(const Strided& self, const IndexArrays& indices, const ConstStrid
     walk.run(0, walk.numel, [&](const std::array<int64_t, 3>& o, int64_t n) {
       for (int64_t k = 0; k < n; ++k) {
         T& target = to[o[0] + k * step[0] + offset[o[2] + k * step[2]]];
-        target = plus(target, from[o[1] + k * step[1]]);
+        target = element_sum(target, from[o[1] + k * step[1]]);
       }
     });
   });

@@ -2,23 +2,13 @@
 #include <limits>
 #include <type_traits>
 
+#include "lamina/cpu/element_sum.h"
 #include "lamina/cpu/index_along.h"
 #include "lamina/cpu/scratch.h"
 
 namespace lamina::cpu {
 namespace {
 
-template <class T>
-T add(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>)
-    return a || b;
-  else if constexpr (is_small_float_type<T>)
-    return T(static_cast<float>(a) + static_cast<float>(b));
-  else if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  else
-    return a + b;
-}
 template <class T>
 T times(T a, T b) {
   if constexpr (std::is_same_v<T, bool>)
@@ -41,7 +31,7 @@ bool is_nan(T v) {
 template <class T, Reduction kReduction>
 T combine(T a, T b) {
   if constexpr (kReduction == Reduction::Sum || kReduction == Reduction::Mean) {
-    return add(a, b);
+    return element_sum(a, b);
   } else if constexpr (kReduction == Reduction::Prod) {
     return times(a, b);
   } else if constexpr (is_complex_type<T>) {

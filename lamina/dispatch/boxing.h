@@ -211,7 +211,7 @@ struct Boxing<R(Args...)> {
     Stack stack;
     stack.reserve(sizeof...(Args));
     (stack.push_back(box(args)), ...);
-    op.call_boxed(keys, stack);
+    op.run_boxed(keys, stack, true);
     return PopResult<R>::from(stack);
   }
 };

@@ -147,7 +147,7 @@ RawKernel Operator::resolve(KeySet& keys) const {
 
 void Operator::call_boxed(Stack& stack) const { call_boxed(effective(keys_of(stack)), stack); }
 
-void Operator::call_boxed(KeySet keys, Stack& stack) const {
+void Operator::run_boxed(KeySet keys, Stack& stack, bool announced) const {
   for (;;) {
     const DispatchKey key = keys.highest();
     const Resolution r = resolution(key);
@@ -156,10 +156,9 @@ void Operator::call_boxed(KeySet keys, Stack& stack) const {
       continue;
     }
     if (!r.kernel.boxed && (!r.kernel.function || !info_->call_unboxed)) raise_missing(keys);
-    // A boxed kernel that a typed call reaches was announced there.
     std::optional<detail::ObservedCall> observed;
-    if (t_local.observer && !(r.kernel.boxed && info_->boxing_kernel)) [[unlikely]]
-      observed.emplace(*this, keys, r.kernel.function);
+    if (t_local.observer && !announced) [[unlikely]]
+      observed.emplace(*this, keys, r.kernel.boxed ? info_->boxing_kernel : r.kernel.function);
     if (r.kernel.boxed) return r.kernel.boxed(*this, keys, stack);
     return info_->call_unboxed(r.kernel.function, keys, stack);
   }

@@ -66,8 +66,10 @@ class Operator {
     const RawKernel f = table_[static_cast<int>(keys.highest())].load(std::memory_order_acquire);
     return f ? f : resolve(keys);
   }
-  void call_boxed(KeySet keys, Stack& stack) const;
+  void call_boxed(KeySet keys, Stack& stack) const { run_boxed(keys, stack, false); }
   void call_boxed(Stack& stack) const;
+  // The same. `announced`: a typed call of this operator with these keys has told the observer.
+  void run_boxed(KeySet keys, Stack& stack, bool announced) const;
 
   // Which kernel serves `key`, and by which rule: "kernel", "math kernel", "autograd kernel",
   // "default backend kernel", "backend fallback"; empty where there is none.

@@ -12,7 +12,6 @@ namespace {
 tile::Operand operand(const Tensor& t) { return {t.data(), t.dtype(), t.strides().data()}; }
 
 // A tensor without dimensions as one of one element.
-Tensor at_least_1d(const Tensor& t) { return t.dim() == 0 ? kernels::view(t, {1}) : t; }
 
 void extremum(tile::Reduce kind, const Tensor& values, const Tensor& indices, const Tensor& self,
               int64_t dim, bool keepdim) {

@@ -4,6 +4,7 @@
 #include "lamina/generated/declarations.h"
 #include "lamina/kernels/result.h"
 #include "lamina/queue/parallel.h"
+#include "lamina/shape/promotion.h"
 #include "lamina/tile/tile.h"
 
 namespace lamina::kernels {
@@ -91,9 +92,9 @@ void range(const Tensor& result, const Scalar& start, const Scalar& step, int64_
 }
 
 void fill(const Tensor& self, const Scalar& value) {
-  LAMINA_CHECK(
-      !value.is_complex() || lamina::is_complex(self.dtype()) || value.to_complex().imag() == 0,
-      "fill_: value cannot be converted to type ", name(self.dtype()), " without overflow");
+  LAMINA_CHECK(number_fits(value, self.dtype()), "fill_: value cannot be converted to type ",
+               name(self.dtype()), " without overflow; got ",
+               value.is_integral() ? str(value.to_int()) : str(value.to_double()));
   if (self.is_meta() || self.numel() == 0) return;
   if (self.numel() == 1) return tile::store_scalar(self.data(), self.dtype(), value);
   tile::fill(operand(self), static_cast<int>(self.dim()), self.sizes().data(), value);

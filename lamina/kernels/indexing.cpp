@@ -6,13 +6,13 @@
 #include "lamina/generated/declarations.h"
 #include "lamina/kernels/result.h"
 #include "lamina/shape/broadcast.h"
+#include "lamina/shape/promotion.h"
 #include "lamina/tile/tile.h"
 
 namespace lamina::kernels {
 
 namespace {
 
-Tensor at_least_1d(const Tensor& t) { return t.dim() == 0 ? kernels::view(t, {1}) : t; }
 cpu::Strided strided(const Tensor& t) { return {t.data(), t.sizes(), t.strides()}; }
 cpu::ConstStrided source(const Tensor& t) { return {t.data(), t.sizes(), t.strides()}; }
 
@@ -207,6 +207,8 @@ void masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) {
   LAMINA_CHECK(!value.is_floating() || !is_integral(self.dtype(), true),
                "masked_fill: value cannot be converted to type ", legacy_name(self.dtype()),
                " without overflow; got a floating number");
+  LAMINA_CHECK(number_fits(value, self.dtype()), "masked_fill: value cannot be converted to type ",
+               legacy_name(self.dtype()), " without overflow");
   cpu::masked_fill(strided(self), source(m), value, self.dtype());
 }
 

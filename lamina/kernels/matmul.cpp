@@ -38,8 +38,8 @@ void check_types(const Scalar& beta, const Scalar& alpha, ScalarType dtype, cons
 }
 
 void check_matmul_type(const Tensor& t, const char* op) {
-  LAMINA_CHECK(!is_bool(t.dtype()) && !is_float8(t.dtype()), "\"", op, "\" not implemented for '",
-               legacy_name(t.dtype()), "'");
+  LAMINA_CHECK_IMPLEMENTED(!is_bool(t.dtype()) && !is_float8(t.dtype()), "\"", op,
+                           "\" not implemented for '", legacy_name(t.dtype()), "'");
 }
 
 // Puts beta * self, broadcast, where the product will be added; returns the beta for the product.

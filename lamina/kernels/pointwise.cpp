@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
@@ -61,6 +62,12 @@ struct Operands {
   Scalar changed[kMaxNumbers];
 
   Operands(const Pointwise& op, const Tensor* const* inputs, const Scalar* given) : scalars(given) {
+    if (op.promotion == Promotion::Compare && op.num_inputs == 2 &&
+        is_integral(inputs[0]->dtype()) && is_integral(inputs[1]->dtype())) {
+      // Integers are compared exactly: a tensor without dimensions counts as much as any other.
+      common = promote_types(inputs[0]->dtype(), inputs[1]->dtype());
+      return;
+    }
     common = common_type(op, inputs, given);
     if (op.promoting_scalars == 0) return;
     ResultType tensors;
@@ -74,22 +81,35 @@ struct Operands {
   }
 
  private:
-  // An integer tensor beside a number: whole numbers are compared as int64, others as float64,
-  // where no integer comes near them by rounding.
+  // An integer tensor beside a number: whole numbers in reach are compared as the widest integers,
+  // others as float64, where no integer comes near them by rounding; numbers beyond all integers
+  // are infinite.
   void compare_exactly(const Pointwise& op, ScalarType own) {
-    if (own == ScalarType::UInt64) return;
+    const bool natural = own == ScalarType::UInt64;
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const double low = natural ? 0.0 : -0x1p63, high = natural ? 0x1p64 : 0x1p63;
+    const ScalarType widest = natural ? ScalarType::UInt64 : ScalarType::Int64;
     for (int i = 0; i < op.num_scalars; ++i) {
       const Scalar& v = scalars[i];
-      if (v.kind() == Scalar::Kind::Int) {
-        common = ScalarType::Int64;
+      changed[i] = v;
+      if (v.is_integral()) {
+        const bool beyond = v.kind() == Scalar::Kind::UInt && !natural;
+        const bool below = natural && v.kind() == Scalar::Kind::Int && v.to_int() < 0;
+        common = beyond || below ? ScalarType::Float64 : widest;
+        if (beyond || below) changed[i] = beyond ? kInfinity : -kInfinity;
       } else if (v.is_floating()) {
         const double d = v.to_double();
-        const bool whole = d == std::trunc(d) && std::abs(d) < 9.2e18;
-        common = whole ? ScalarType::Int64 : ScalarType::Float64;
-        changed[i] = whole ? Scalar(v.to_int()) : v;
-        scalars = changed;
+        const bool whole = d == std::trunc(d) && d >= low && d < high;
+        common = whole ? widest : ScalarType::Float64;
+        if (whole)
+          changed[i] = natural ? Scalar(static_cast<uint64_t>(d)) : Scalar(v.to_int());
+        else if (d >= high)
+          changed[i] = kInfinity;
+        else if (d < low)
+          changed[i] = -kInfinity;
       }
     }
+    scalars = changed;
   }
   // Bounds outside of the type bound nothing: they become the type's own.
   void saturate(const Pointwise& op) {
@@ -378,6 +398,7 @@ Tensor pointwise(const Pointwise& op, const Tensor* const* inputs, const Scalar*
         return out.data();
       }))
     return out;
+  if (compares_mixed_signs(op, inputs)) return compare_mixed_signs(op, inputs);
   const Operands operands(op, inputs, scalars);
   check_unit_scalar(op, operands.common, scalars);
   const Types types = types_for(op, operands.common);
@@ -393,6 +414,12 @@ void pointwise_out(const Pointwise& op, const Tensor& out, const Tensor* const* 
   if (run_plain(op, inputs, scalars,
                 [&](const Plain& p) { return plain_target(p, out, inputs, op.num_inputs); }))
     return;
+  if (compares_mixed_signs(op, inputs)) {
+    const Tensor result = compare_mixed_signs(op, inputs);
+    prepare_out(out, result.sizes(), result.dtype(), result.device(), op.name);
+    check_no_internal_overlap(out, op.name);
+    return copy_values(out, result);
+  }
   const Operands operands(op, inputs, scalars);
   check_unit_scalar(op, operands.common, scalars);
   const Types types = types_for(op, operands.common);
@@ -408,6 +435,12 @@ void pointwise_inplace(const Pointwise& op, const Tensor* const* inputs, const S
   if (run_plain(op, inputs, scalars,
                 [&](const Plain& p) { return plain_target(p, self, inputs, op.num_inputs); }))
     return;
+  if (compares_mixed_signs(op, inputs)) {
+    const Tensor result = compare_mixed_signs(op, inputs);
+    prepare_inplace(self, result.sizes(), result.dtype(), op.name);
+    check_no_internal_overlap(self, op.name);
+    return copy_values(self, result);
+  }
   const Operands operands(op, inputs, scalars);
   check_unit_scalar(op, operands.common, scalars);
   const Types types = types_for(op, operands.common);

@@ -47,4 +47,8 @@ void pointwise_out(const Pointwise& op, const Tensor& out, const Tensor* const* 
 // The first input is the target.
 void pointwise_inplace(const Pointwise& op, const Tensor* const* inputs, const Scalar* scalars);
 
+// Comparisons of a uint64 tensor with one of signed integers, which have no common type.
+bool compares_mixed_signs(const Pointwise& op, const Tensor* const* inputs);
+Tensor compare_mixed_signs(const Pointwise& op, const Tensor* const* inputs);
+
 }  // namespace lamina::kernels

@@ -67,7 +67,7 @@ Plan plan(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
   }
   // An explicit dtype converts before summing, unless the accumulator is at least as wide.
   p.accumulate = compute_type(op.accumulate == Accumulate::Sum ? p.result : type);
-  LAMINA_CHECK(args.dims.has_value() || self.numel() > 0 ||
+  LAMINA_CHECK((args.dims.has_value() && !args.dims->empty()) || self.numel() > 0 ||
                    (op.kind != tile::Reduce::amax && op.kind != tile::Reduce::amin),
                op.name,
                ": Expected reduction dim to be specified for input.numel() == 0. Specify the "

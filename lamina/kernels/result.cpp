@@ -156,6 +156,10 @@ Tensor alias_window(const Tensor& self, IntList sizes, IntList strides, int64_t 
   return t;
 }
 
+Tensor at_least_1d(const Tensor& t) {
+  return t.dim() == 0 ? alias_window(t, {1}, {1}, t.storage_offset()) : t;
+}
+
 void resize(const Tensor& t, IntList sizes, const char* op) {
   const int64_t n = checked_numel(sizes, t.dtype());
   const size_t need =

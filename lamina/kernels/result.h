@@ -24,6 +24,8 @@ void check_window(const Tensor& self, IntList sizes, IntList strides, int64_t of
 Tensor alias_window(const Tensor& self, IntList sizes, IntList strides, int64_t offset);
 // The same with the window still to be written; see TensorImpl::begin_window.
 Tensor alias_without_window(const Tensor& self);
+// `t`, as a vector of one element where it has no dimensions.
+Tensor at_least_1d(const Tensor& t);
 
 // Gives `t` new sizes, row-major; its storage grows where needed.
 void resize(const Tensor& t, IntList sizes, const char* op);

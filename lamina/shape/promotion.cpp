@@ -1,5 +1,8 @@
 #include "lamina/shape/promotion.h"
 
+#include <cmath>
+#include <limits>
+
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
 
@@ -54,6 +57,27 @@ bool can_cast(ScalarType from, ScalarType to) {
   if (is_complex(from) && !is_complex(to)) return false;
   if (is_floating(from) && is_integral(to, true)) return false;
   return from == ScalarType::Bool || to != ScalarType::Bool;
+}
+
+bool number_fits(const Scalar& v, ScalarType t) {
+  if (v.is_complex() && (is_complex(t) || v.to_complex().imag() != 0)) return is_complex(t);
+  if (t == ScalarType::Float32) {
+    const double d = v.to_double();
+    return !std::isfinite(d) ||
+           std::abs(d) <= static_cast<double>(std::numeric_limits<float>::max());
+  }
+  if (!is_integral(t)) return true;
+  const bool natural = is_unsigned(t);
+  const int bits = static_cast<int>(item_size(t)) * 8 - (natural ? 0 : 1);
+  if (v.is_floating() || v.is_complex()) {
+    const double d = v.to_double();
+    return natural ? d >= 0 && d < std::ldexp(1.0, bits)
+                   : d >= -std::ldexp(1.0, bits) && d < std::ldexp(1.0, bits);
+  }
+  if (v.kind() == Scalar::Kind::UInt) return t == ScalarType::UInt64;
+  if (bits >= 63) return true;
+  const int64_t high = (int64_t{1} << bits) - 1, n = v.to_int();
+  return n <= high && n >= (natural ? -high : -high - 1);
 }
 
 void ResultType::add(const Scalar& s) {

@@ -15,6 +15,11 @@ ScalarType promote_types(ScalarType a, ScalarType b);
 // floating not to integral, nothing but bool to bool.
 bool can_cast(ScalarType from, ScalarType to);
 
+// Whether a number can be written to a tensor of this type: whole numbers that an integer type does
+// not hold cannot, nor finite ones that float32 does not reach. As in the peer, a negative whole
+// number wraps in an unsigned type, and float16 takes what is too large as infinite.
+bool number_fits(const Scalar& value, ScalarType type);
+
 // Operands count in three groups: tensors with dimensions, tensors without, and numbers. A later
 // group matters only when its category (bool < integral < floating < complex) is higher than what
 // the earlier groups give.

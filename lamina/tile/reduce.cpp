@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <vector>
 
 #include "lamina/core/error.h"
@@ -349,7 +348,10 @@ void Reduction::fold_adjacent(char* value, const char* x, int64_t n) const {
   for (int64_t width = 1; width < leaves; width *= 2)
     for (int64_t i = 0; i + width < leaves; i += 2 * width)
       across(values + i * item, values + i * item, width, 2, 1);
-  std::memcpy(value, values, static_cast<size_t>(item));
+  if (item == 4)  // a copy of any size would be a call
+    std::memcpy(value, values, 4);
+  else
+    std::memcpy(value, values, static_cast<size_t>(item));
 }
 
 void Reduction::run_rows() {
@@ -493,105 +495,6 @@ void Reduction::run_groups() {
   };
   for (int64_t k = 0; k < kept.count; ++k)
     finish(join(join, &partials[static_cast<size_t>(k * chunks)], chunks), place(k));
-}
-
-// ---- across kept elements
-// -----------------------------------------------------------------------------------------
-
-namespace {
-constexpr int64_t kTile = 512;
-}  // namespace
-
-void Reduction::fold_rows(char* parts, const char* in, int64_t begin, int64_t rows, int64_t cols,
-                          char* spare, char* raw, char* to) const {
-  if (rows > kRowsPerFold) {
-    const int64_t half = split_point(rows, kRowsPerFold);
-    fold_rows(parts, in, begin, half, cols, spare, raw, to);
-    char* second = spare;
-    fold_rows(second, in, begin + half, rows - half, cols, spare + kTile * item, raw, to);
-    level.fold_across[static_cast<int>(merge_fold)][slot](parts, parts, (second - parts) / item, 2,
-                                                          cols);
-    return;
-  }
-  int64_t index[kMaxDims];
-  int64_t rest = begin;
-  for (int d = 0; d < reduced.n; ++d) {
-    index[d] = rest % reduced.size[d];
-    rest /= reduced.size[d];
-    in += index[d] * reduced.in[d];
-  }
-  const FoldAcross across = level.fold_across[static_cast<int>(fold)][slot];
-  if (plain() && kept.in[0] == in_item && index[0] + rows <= reduced.size[0] &&
-      reduced.in[0] % item == 0)
-    return across(parts, in, reduced.in[0] / item, rows, cols);
-  char* gathered = plain() ? to : raw;
-  for (int64_t done = 0;;) {
-    const int64_t run = std::min(rows - done, reduced.size[0] - index[0]);
-    level.move[size_index(in_item)](gathered + done * cols * in_item, cols * in_item, in_item, in,
-                                    reduced.in[0], kept.in[0], run, cols);
-    done += run;
-    if (done == rows) break;
-    in -= index[0] * reduced.in[0];
-    index[0] = 0;
-    for (int d = 1; d < reduced.n; ++d) {
-      in += reduced.in[d];
-      if (++index[d] < reduced.size[d]) break;
-      in -= reduced.size[d] * reduced.in[d];
-      index[d] = 0;
-    }
-  }
-  if (gathered != to) finish_load(to, raw, rows * cols);
-  across(parts, to, cols, rows, cols);
-}
-
-void Reduction::run_across() {
-  const int64_t cols = std::min(kept.size[0], kTile / (std::max(item, in_item) > 8 ? 2 : 1));
-  const int64_t tiles = (kept.size[0] + cols - 1) / cols;
-  const int64_t outer = kept.count / kept.size[0];
-  // Rows of a chunk: a power of two times kRowsPerFold, so that chunking does not change the tree.
-  int64_t chunk_rows = kRowsPerFold;
-  while (chunk_rows * cols < kReduceChunk) chunk_rows *= 2;
-  const int64_t chunks = (reduced.count + chunk_rows - 1) / chunk_rows;
-  int64_t levels = 2;
-  for (int64_t rows = kRowsPerFold; rows < std::min(chunk_rows, reduced.count); rows *= 2) ++levels;
-  std::unique_ptr<char[]> partials;
-  if (chunks > 1)
-    partials =
-        std::make_unique_for_overwrite<char[]>(static_cast<size_t>(chunks * kept.count * item));
-  const int64_t work = cols * std::min(chunk_rows, reduced.count);
-  queue::parallel_for(0, outer * tiles * chunks, std::max<int64_t>(1, kParallelGrain / work),
-                      [&](int64_t b, int64_t e) {
-                        const auto spare = std::make_unique_for_overwrite<char[]>(
-                            static_cast<size_t>(levels * kTile * item));
-                        alignas(64) char raw[kRowsPerFold * kTile * 8];
-                        alignas(64) char to[kRowsPerFold * kTile * 8];
-                        for (int64_t task = b; task < e; ++task) {
-                          const int64_t tile = task % tiles;
-                          const int64_t chunk = task / tiles % chunks;
-                          const int64_t row = task / tiles / chunks;
-                          const int64_t first = row * kept.size[0] + tile * cols;
-                          const int64_t count = std::min(cols, kept.size[0] - tile * cols);
-                          const int64_t begin = chunk * chunk_rows;
-                          fold_rows(spare.get(), place(first).in, begin,
-                                    std::min(chunk_rows, reduced.count - begin), count,
-                                    spare.get() + kTile * item, raw, to);
-                          if (chunks == 1)
-                            write(spare.get(), first, count);
-                          else
-                            std::memcpy(partials.get() + (chunk * kept.count + first) * item,
-                                        spare.get(), static_cast<size_t>(count * item));
-                        }
-                      });
-  if (chunks == 1) return;
-  // The upper part of the same tree, on rows of partial results.
-  const FoldAcross across = level.fold_across[static_cast<int>(merge_fold)][slot];
-  for (int64_t width = 1; width < chunks; width *= 2)
-    for (int64_t i = 0; i + width < chunks; i += 2 * width) {
-      char* first = partials.get() + i * kept.count * item;
-      across(first, first, width * kept.count, 2, kept.count);
-    }
-  for (int64_t k = 0; k < kept.count; k += kept.size[0])
-    write(partials.get() + k * item, k, kept.size[0]);
 }
 
 void reduce(const ReduceCall& call) { Reduction(call).run(); }

@@ -11,6 +11,7 @@ namespace lamina::tile {
 namespace {
 
 constexpr int64_t kScratchBytes = 72 * 1024;
+constexpr int64_t kStreamBytes = 8192;  // of a result that is streamed, computed at a time
 
 template <int I>
 inline constexpr OneOp kOneOp{static_cast<Op>(I)};
@@ -28,6 +29,23 @@ constexpr RegClass kCopyClasses[] = {RegClass::C};
 constexpr uint8_t kCopyOutputs[] = {0};
 constexpr Program kCopy{
     .classes = kCopyClasses, .outputs = kCopyOutputs, .num_inputs = 1, .num_registers = 1};
+
+// Whether an instruction reads a register.
+bool reads(const Program& program, int r) {
+  for (int k = 0; k < program.num_instr; ++k) {
+    const Instr& instr = program.code[k];
+    const uint8_t sources[3] = {instr.a, instr.b, instr.c};
+    for (int s = 0; s < op_info(instr.op).arity; ++s)
+      if (sources[s] == r) return true;
+  }
+  return false;
+}
+// Whether it computes with numbers. A program may have some that nothing reads: the 1 of a + 1 * b.
+bool reads_numbers(const Program& program) {
+  for (int i = 0; i < program.num_scalars + program.num_constants; ++i)
+    if (reads(program, program.num_inputs + i)) return true;
+  return false;
+}
 
 // How a call's operands reach the registers; shared by all threads.
 struct Machine {
@@ -112,14 +130,20 @@ bool Machine::prepare() {
   }
   // Nothing to keep in L1 between instructions: longer blocks.
   bool bare = program.num_instr == 1 && num_outs == 1 && direct_out[0] && !plan.transposed &&
-              program.num_scalars + program.num_constants == 0;
+              !reads_numbers(program);
   for (int i = 0; i < num_ins; ++i) bare = bare && direct_in[i];
   if (bare && plan.rows == 1) plan.cut(kParallelGrain / 2);
+  // Streamed at once: as much as L1 holds beside the operands.
+  bool streamed = program.num_instr == 1 && num_outs == 1 && stream_out[0] && plan.rows == 1 &&
+                  !plan.transposed && !reads_numbers(program);
+  for (int i = 0; i < num_ins; ++i) streamed = streamed && direct_in[i];
+  if (streamed) plan.cut(kStreamBytes / plan.item[0]);
 
   int64_t at = 0;
   const int64_t full = plan.rows * plan.cols;
   for (int r = 0; r < program.num_registers; ++r) {
-    bool needs = !(r < num_ins && direct_in[r]);
+    bool needs = !(r < num_ins && direct_in[r]) &&
+                 (r < num_ins || r >= first_temporary || reads(program, r));
     for (int o = 0; o < num_outs; ++o) needs = needs && !(program.outputs[o] == r && direct_out[o]);
     scratch_at[r] = needs ? at : -1;
     if (needs) at += (full * static_cast<int64_t>(item_size(type[r])) + 63) / 64 * 64;
@@ -178,6 +202,7 @@ void Machine::work(int64_t begin, int64_t end) const {
     }
   for (int s = 0; s < program.num_scalars + program.num_constants; ++s) {
     const int r = num_ins + s;
+    if (scratch_at[r] < 0) continue;
     alignas(16) char value[16];
     store_scalar(
         value, type[r],
@@ -220,9 +245,7 @@ void Machine::work(int64_t begin, int64_t end) const {
 
 // One instruction over adjacent operands of the right types: no blocks, no registers.
 bool run_direct(const Call& call, const Program& program) {
-  if (program.num_instr != 1 || program.num_outputs != 1 ||
-      program.num_scalars + program.num_constants != 0)
-    return false;
+  if (program.num_instr != 1 || program.num_outputs != 1 || reads_numbers(program)) return false;
   const Instr& instr = program.code[0];
   if (program.outputs[0] != instr.dst || instr.dst < program.num_inputs) return false;
   int64_t expected[kMaxDims];
@@ -263,9 +286,8 @@ bool run_direct(const Call& call, const Program& program) {
   if (!in_place && streams(item[0] * numel, in_bytes, kStreamDirect)) {
     const StreamLoop stream = level().stream;
     queue::parallel_for(0, numel, kParallelGrain, [&](int64_t b, int64_t e) {
-      constexpr int64_t kStep = 8192;  // bytes
-      alignas(64) char block[kStep];
-      const int64_t step = kStep / item[0];
+      alignas(64) char block[kStreamBytes];
+      const int64_t step = kStreamBytes / item[0];
       for (int64_t i = b; i < e; i += step) {
         const int64_t n = std::min(step, e - i);
         loop(block, data[1] + i * item[1], data[2] + i * item[2], data[3] + i * item[3], n);

@@ -227,11 +227,12 @@ def _check(op: Operator, key: str, condition: str, message: str | None) -> str:
     got = ", ".join(
         f'"{" and " if i else ""}{n} ", {n}' for i, n in enumerate(seen) if n in tensors
     )
-    expected = message or (condition if param is None else f"{key}: {condition}")
-    expected = expected.replace('"', "'")
+    # A message says what is wrong, or what must be; a bare condition is shown as it stands.
+    said = message or f"{condition if param is None else f'{key}: {condition}'} does not hold"
+    said = said.replace('"', "'")
     if not got:
         got = ", ".join(f'"{n} ", {n}' for n in seen) or '"these arguments"'
-    return f'  LAMINA_CHECK({_checked(condition_cpp)}, "{op.name}: {expected} does not hold; got ", {got});\n'
+    return f'  LAMINA_CHECK({_checked(condition_cpp)}, "{op.name}: {said}; got ", {got});\n'
 
 
 def _checked(cpp_text: str) -> str:

@@ -337,6 +337,30 @@ TEST(Observer, SeesBoxedKernels) {
   EXPECT_EQ(recorder.events.back(), "} test::boxed");
 }
 
+// A build-time operator whose kernel was replaced by a boxed one: announced once, however called.
+TEST(Observer, SeesBoxedKernelsOfBuiltInOperatorsOnce) {
+  Library library("aten");
+  library.implement("mm", DispatchKey::AutogradCPU, return_a_number);
+  const Tensor a = ops::ones({1, 1});
+  Recorder recorder;
+  const auto calls = [&] {
+    return std::count(recorder.events.begin(), recorder.events.end(), "aten::mm {");
+  };
+  {
+    Stack stack{a, a};
+    const dispatch::ObserverGuard watch(&recorder);
+    op::mm.call_boxed(stack);
+  }
+  EXPECT_EQ(calls(), 1);
+  recorder.events.clear();
+  {
+    const dispatch::ObserverGuard watch(&recorder);
+    EXPECT_EQ(values(ops::mm(a, a)), std::vector<float>{42});
+  }
+  EXPECT_EQ(calls(), 1);
+  EXPECT_EQ(recorder.events.back(), "} aten::mm");
+}
+
 TEST(Table, ShowsWhatServesEachKey) {
   const std::string matmul = op::matmul.dump_table();
   EXPECT_TRUE(contains(matmul, "\nCPU: registered at ")) << matmul;

@@ -130,13 +130,18 @@ template <class F, class T, int kParts = 1>
   }
   if (i < n) {
     // The rest, padded with the neutral element.
-    alignas(64) T rest[L];
-    for (int j = 0; j < L; ++j) rest[j] = F::template start<T>();
-    std::memcpy(rest, x + i, static_cast<size_t>(n - i) * sizeof(T));
 #pragma GCC unroll 8
     for (int u = 0; u < kRegisters; ++u) {
+      const int64_t left = n - i - u * W;
       V v;
-      __builtin_memcpy(&v, rest + u * W, sizeof v);
+      if (left >= W) {
+        __builtin_memcpy(&v, x + i + u * W, sizeof v);
+      } else {
+        alignas(64) T rest[W];
+        for (int j = 0; j < W; ++j) rest[j] = F::template start<T>();
+        for (int j = 0; j < left; ++j) rest[j] = x[i + u * W + j];
+        __builtin_memcpy(&v, rest, sizeof v);
+      }
       acc[u] = F::f(acc[u], F::take(v));
     }
   }
