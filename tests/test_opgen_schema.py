@@ -94,6 +94,9 @@ def test_good_paragraph(tmp_path):
         ({"variants": "[functional]"}, "unknown variant"),
         ({"colour": "red"}, "unknown field 'colour'"),
         ({"promote": "up"}, "promote is 'up'"),
+        ({"jvp": "{other: other_t}"}, "'jvp' names 'other', which is no parameter"),
+        ({"jvp": "{self: [self_t, self_t]}"}, "more formulas than there are results"),
+        ({"no_jvp": "'x'"}, "'no_jvp' must say why"),
     ],
 )
 def test_wrong_paragraph_says_where_and_why(tmp_path, changes, reason):
@@ -122,3 +125,41 @@ def test_list_formula_with_unknown_name_is_refused(tmp_path):
     (op,) = build(write(tmp_path, grad="{self: grad * wrong}"))
     with pytest.raises(ParagraphError, match="unknown name 'wrong'"):
         emit([op])
+
+
+CUSTOM = {
+    "kind": "custom",
+    "tile": None,
+    "shape": "dynamic",
+    "kernels": "{All: zap}",
+}
+
+
+def test_differentiable_without_forward_rule_is_refused(tmp_path):
+    from opgen.emit.autograd import emit
+
+    (op,) = build(write(tmp_path, **CUSTOM))
+    with pytest.raises(
+        ParagraphError, match="ops/zap.yaml:2: zap: no forward-mode rule for 'self'"
+    ):
+        emit([op])
+    (op,) = build(write(tmp_path, **CUSTOM, jvp="{self: self_t * wrong}"))
+    with pytest.raises(ParagraphError, match="unknown name 'wrong'"):
+        emit([op])
+    for rule, code in (
+        ({"jvp": "{self: self_t * 2}"}, "sum0.add("),
+        ({"linear": "self"}, "sum0.add(ops::zap(self_t));"),
+        ({"no_jvp": "nobody knows"}, 'raise_missing("zap", "nobody knows")'),
+        ({"linear": "[self]"}, "ops::zap(self_t)"),
+    ):
+        (op,) = build(write(tmp_path, **CUSTOM, **rule))
+        assert code in emit([op]), rule
+
+
+def test_pointwise_rule_comes_from_the_gradient(tmp_path):
+    from opgen.emit.autograd import emit
+
+    (op,) = build(write(tmp_path))
+    text = emit([op])
+    assert "zap_forward(int level, KeySet keys, const Tensor& self)" in text
+    assert "sum0.add_conj(mul_zero(grad, conj_of(result)));" in text
