@@ -146,7 +146,7 @@ class Wrong(lamina.autograd.Function):
         if Wrong.fault == "constant":
             return lamina.full_like(g, 2.0)
         if Wrong.fault == "random":
-            return g * 2 + lamina.rand_like(g) * 1e-7
+            return g * (2 + lamina.rand((), dtype=F64) * 1e-7)
         return g * 2
 
     @staticmethod

@@ -283,7 +283,7 @@ def test_reshape_expand_and_strange_layouts():
     with fw.dual_level():
         x = fw.make_dual(base[:, ::2], lamina.ones(3, 2, dtype=F64))
         assert tangent(x.reshape(-1)).tolist() == [1.0] * 6
-        assert tangent(x.flip(0) if hasattr(x, "flip") else x[::-1]).shape == (3, 2)
+        assert tangent(x.t()).shape == (2, 3)
         e = fw.make_dual(t(1.0).expand(3), t(1.0, 2.0, 3.0))
         assert tangent(e.view(3, 1) * 2).flatten().tolist() == [2.0, 4.0, 6.0]
         y = fw.make_dual(t(1.0, 2.0, 3.0), t(1.0).expand(3)) * 1

@@ -42,6 +42,20 @@ def test_lazy_submodules_become_ordinary_modules():
     assert run(code) == ["False", "True", "True", "True", "True", "False"]
 
 
+def test_a_submodule_runs_once():
+    code = (
+        "from lamina.autograd.gradcheck import GradcheckError, gradcheck; import lamina, sys;"
+        "A = lamina.autograd; print(A is sys.modules['lamina.autograd'], A.gradcheck is gradcheck,"
+        "sys.modules['lamina.autograd.gradcheck'].GradcheckError is GradcheckError)"
+    )
+    assert run(code) == ["True", "True", "True"]
+    code = (
+        "from lamina.autograd.function import Function; import lamina;"
+        "print(lamina.autograd.Function is Function)"
+    )
+    assert run(code) == ["True"]
+
+
 def test_threads_wait_for_a_lazy_submodule():
     code = """
 import threading, lamina

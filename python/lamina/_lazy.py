@@ -1,6 +1,8 @@
 """Submodules that run when somebody first looks into them.
 
-They stand in ``sys.modules`` and in the package from the start, empty, and fill at the first look.
+They stand in the package from the start, empty, and fill at the first look; plain modules stand in ``sys.modules``
+too. A package does not: who imports one of its submodules must run the package first, and the interpreter sees to that
+only for a package that is not there yet. A finder then gives it the empty one to fill.
 The package itself has no ``__getattr__``: where a module has one, the interpreter cannot specialize
 ``lamina.add``, and every call of a function pays for the search of its name.
 """
@@ -11,12 +13,15 @@ from _thread import RLock
 _Module = type(sys)
 _lock = RLock()
 _running = set()
+_waiting = {}  # packages that have not run, by name
 
 
 class _LazyModule(_Module):
     """A submodule that has not run yet; it becomes an ordinary module when it has."""
 
     def __getattr__(self, name):
+        if name in ("__path__", "__cached__"):  # the interpreter asks before it fills the module
+            raise AttributeError(name)
         _run(self)
         return _Module.__getattribute__(self, name)
 
@@ -25,21 +30,42 @@ class _LazyModule(_Module):
         return _Module.__dir__(self)
 
 
+class _Finder:
+    """Finds the packages that wait."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        module = _waiting.get(name)
+        return None if module is None else module.__spec__
+
+
+def _filling(loader_type):
+    """A loader like the given one that fills a module that is there already."""
+
+    class Filling(loader_type):
+        def create_module(self, spec):
+            return _waiting.get(spec.name)
+
+        def exec_module(self, module):
+            super().exec_module(module)
+            module.__class__ = _Module
+            _waiting.pop(module.__name__, None)
+
+    return Filling
+
+
 def _run(module):
+    if module.__spec__.submodule_search_locations is not None:
+        __import__(module.__name__)
+        return
     with _lock:  # another thread waits until the module is complete
         name = module.__name__
         if type(module) is not _LazyModule or name in _running:
             return
         _running.add(name)
         try:
-            spec = module.__spec__
-            if spec.submodule_search_locations is not None:
-                module.__path__ = spec.submodule_search_locations
-            spec.loader.exec_module(module)
+            module.__spec__.loader.exec_module(module)
             module.__class__ = _Module
-        except BaseException:
-            module.__dict__.pop("__path__", None)  # `import lamina.nn.functional` asks for it
-            raise
         finally:
             _running.discard(name)
 
@@ -61,6 +87,8 @@ def add_submodule(package, name):
     origin = f"{path}/__init__.py" if is_package else f"{path}.py"
     if not os.path.exists(origin):
         return
+    if is_package:
+        loader_type = _filling(loader_type)
     spec = spec_type(full, loader_type(full, origin), origin=origin, is_package=is_package)
     if is_package:
         spec.submodule_search_locations.append(path)
@@ -70,7 +98,12 @@ def add_submodule(package, name):
     module.__loader__ = spec.loader
     module.__file__ = origin
     module.__package__ = full if is_package else package.__name__
-    sys.modules[full] = module
+    if not is_package:
+        sys.modules[full] = module
+    else:
+        if _Finder not in sys.meta_path:
+            sys.meta_path.insert(0, _Finder)
+        _waiting[full] = module
     setattr(package, name, module)
 
 

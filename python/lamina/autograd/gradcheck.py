@@ -411,7 +411,7 @@ def gradcheck(
             "requires_grad=True."
         )
     for i, x in enumerate(inputs):
-        if x in varied if not isinstance(x, _C.Tensor) else any(x is v for v in varied):
+        if any(x is v for v in varied):
             if x.dtype not in (_C.float64, _C.complex128):
                 warnings.warn(
                     f"gradcheck: Input #{i} requires gradient and is not a double precision floating point or complex. "
@@ -419,9 +419,6 @@ def gradcheck(
                     stacklevel=2,
                 )
     _check_strides(inputs)
-    for x in varied:
-        if not x.is_leaf:
-            x.retain_grad() if hasattr(x, "retain_grad") else None
     try:
         check = _Check(func, inputs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
         if not check.outputs:
