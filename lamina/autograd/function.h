@@ -116,7 +116,8 @@ class Function {
     (collect(inputs, args), ...);
     if (forward::t_visible) [[unlikely]]
       if (const int level = forward::highest_level(inputs); level >= 0)
-        return run_with_tangents(level, node, inputs, args...);
+        return run_with_tangents<decltype(F::forward(node->context, args...))>(level, node, inputs,
+                                                                               args...);
     bool record = false;
     for (const Tensor& t : inputs) record |= t.requires_grad();
     record &= grad_enabled();
@@ -144,10 +145,9 @@ class Function {
   }
 
   // The call with the tangents of `level` hidden, then jvp.
-  template <class... Args>
-  static auto run_with_tangents(int level, const IntrusivePtr<CustomNode<F>>& node,
-                                const std::vector<Tensor>& inputs, const Args&... args)
-      -> decltype(F::forward(node->context, args...)) {
+  template <class R, class... Args>
+  static R run_with_tangents(int level, const IntrusivePtr<CustomNode<F>>& node,
+                             const std::vector<Tensor>& inputs, const Args&... args) {
     FunctionContext& ctx = node->context;
     const forward::Hide hide(level);
     std::vector<Tensor> tangents = forward::tangents_before_write(level, inputs);
