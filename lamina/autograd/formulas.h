@@ -135,6 +135,9 @@ Tensor as_strided_grad(const Tensor& grad, const Geometry& self, IntList size, I
 Tensor unfold_grad(const Tensor& grad, IntList sizes, int64_t dimension, int64_t size,
                    int64_t step);
 std::vector<Tensor> cat_grad(const Tensor& grad, const std::vector<Sizes>& sizes, int64_t dim);
+// Gradients of several results, along the dimension the operator took apart.
+Tensor joined(std::span<const Tensor> grads, int64_t dim);
+Tensor stacked(std::span<const Tensor> grads, int64_t dim);
 Tensor scatter_src_grad(const Tensor& grad, IntList src_sizes);
 // What is written to one place several times: only the last value counts. `grad` is that of what
 // was written, and loses what was written over.

@@ -90,6 +90,9 @@ Tensor as_strided_grad(const Tensor& grad, const Geometry& self, IntList size, I
   return ops::reshape(ops::index_select(buffer, 0, own), self.sizes);
 }
 
+Tensor joined(std::span<const Tensor> grads, int64_t dim) { return ops::cat(grads, dim); }
+Tensor stacked(std::span<const Tensor> grads, int64_t dim) { return ops::stack(grads, dim); }
+
 Tensor unfold_grad(const Tensor& grad, IntList sizes, int64_t dimension, int64_t size,
                    int64_t step) {
   if (sizes.empty()) return ops::reshape(grad, sizes);

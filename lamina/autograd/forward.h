@@ -92,6 +92,11 @@ void write_tangent(int level, const Tensor& self, const Tensor& value);
 Tensor tangent_for_view(int level, const Tensor& t);
 // The tangent of a view: a view of the tangent.
 void set_view_tangent(int level, const Tensor& view, Tensor value);
+inline void set_view_tangent(int level, const std::vector<Tensor>& views,
+                             std::vector<Tensor> values) {
+  for (size_t i = 0; i < values.size(); ++i)
+    set_view_tangent(level, views[i], std::move(values[i]));
+}
 // `self` got another window on its bytes, and so did its tangent.
 void replace_window(int level, const Tensor& self, Tensor value);
 // `self` was written by an operator without derivative: its tangents are zero now.

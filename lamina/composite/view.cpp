@@ -54,64 +54,16 @@ Tensor narrow_tensor(const Tensor& self, int64_t dim, const Tensor& start, int64
   return narrow(self, dim, scalar_of(start).to_int(), length);
 }
 
-std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
-  LAMINA_CHECK(self.dim() > 0, "split: split expects at least a 1-dimensional tensor");
-  LAMINA_CHECK(split_size >= 0,
-               "split: split expects split_size be non-negative, but got split_size=", split_size);
-  const int64_t d = wrap_dim(dim, self.dim(), "split");
-  const int64_t n = self.sizes()[d];
-  LAMINA_CHECK(split_size > 0 || n == 0,
-               "split: split_size can only be 0 if dimension size is 0, but got dimension size of ",
-               n);
-  std::vector<Tensor> out;
-  if (split_size == 0 || n == 0) return {ops::slice(self, d, 0, n, 1)};
-  for (int64_t at = 0; at < n; at += std::min(split_size, n - at))
-    out.push_back(ops::slice(self, d, at, at + std::min(split_size, n - at), 1));
-  return out;
-}
-std::vector<Tensor> split_with_sizes(const Tensor& self, IntList split_sizes, int64_t dim) {
-  LAMINA_CHECK(self.dim() > 0, "split_with_sizes: split expects at least a 1-dimensional tensor");
-  const int64_t d = wrap_dim(dim, self.dim(), "split_with_sizes");
-  Dim sum = 0;
-  for (const int64_t s : split_sizes) {
-    LAMINA_CHECK(s >= 0,
-                 "split_with_sizes: split_with_sizes expects split_sizes have only non-negative "
-                 "entries, but got ",
-                 split_sizes);
-    sum += Dim(s);
-  }
-  LAMINA_CHECK(sum.value() == self.sizes()[d],
-               "split_with_sizes: split_with_sizes expects split_sizes to sum exactly to ",
-               self.sizes()[d], " (input tensor's size at dimension ", d,
-               "), but got split_sizes=", split_sizes);
-  std::vector<Tensor> out;
-  int64_t at = 0;
-  for (const int64_t s : split_sizes) {
-    out.push_back(ops::slice(self, d, at, at + s, 1));
-    at += s;
-  }
-  return out;
-}
 std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   LAMINA_CHECK(self.dim() > 0, "chunk: chunk expects at least a 1-dimensional tensor");
   LAMINA_CHECK(chunks > 0, "chunk: chunk expects `chunks` to be greater than 0, got: ", chunks);
   const int64_t d = wrap_dim(dim, self.dim(), "chunk");
   const int64_t n = self.sizes()[d];
   if (n == 0)
-    return std::vector<Tensor>(static_cast<size_t>(std::min<int64_t>(chunks, 1 << 20)),
-                               ops::slice(self, d, 0, 0, 1));
-  const int64_t size = n / chunks + (n % chunks != 0);
-  return split(self, size, d);
+    return ops::split_with_sizes(
+        self, Sizes(static_cast<size_t>(std::min<int64_t>(chunks, 1 << 20)), 0), d);
+  return ops::split(self, n / chunks + (n % chunks != 0), d);
 }
-std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
-  LAMINA_CHECK_INDEX(self.dim() > 0, "unbind: Dimension specified as ", dim,
-                     " but tensor has no dimensions");
-  const int64_t d = wrap_dim(dim, self.dim(), "unbind");
-  std::vector<Tensor> out;
-  for (int64_t i = 0; i < self.sizes()[d]; ++i) out.push_back(ops::select(self, d, i));
-  return out;
-}
-
 Tensor movedim(const Tensor& self, IntList source, IntList destination) {
   LAMINA_CHECK(source.size() == destination.size(),
                "movedim: Invalid source or destination dims: source (", source,

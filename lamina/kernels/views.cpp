@@ -261,6 +261,53 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   return view.finish(self.storage_offset() + std::max<int64_t>(r.start, 0) * strides[d]);
 }
 
+std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
+  LAMINA_CHECK(self.dim() > 0, "split: split expects at least a 1-dimensional tensor");
+  LAMINA_CHECK(split_size >= 0,
+               "split: split expects split_size be non-negative, but got split_size=", split_size);
+  const int64_t d = wrap_dim(dim, self.dim(), "split");
+  const int64_t n = self.sizes()[d];
+  LAMINA_CHECK(split_size > 0 || n == 0,
+               "split: split_size can only be 0 if dimension size is 0, but got dimension size of ",
+               n);
+  std::vector<Tensor> out;
+  if (split_size == 0 || n == 0) return {slice(self, d, 0, n, 1)};
+  for (int64_t at = 0; at < n; at += std::min(split_size, n - at))
+    out.push_back(slice(self, d, at, at + std::min(split_size, n - at), 1));
+  return out;
+}
+std::vector<Tensor> split_with_sizes(const Tensor& self, IntList split_sizes, int64_t dim) {
+  LAMINA_CHECK(self.dim() > 0, "split_with_sizes: split expects at least a 1-dimensional tensor");
+  const int64_t d = wrap_dim(dim, self.dim(), "split_with_sizes");
+  Dim sum = 0;
+  for (const int64_t s : split_sizes) {
+    LAMINA_CHECK(s >= 0,
+                 "split_with_sizes: split_with_sizes expects split_sizes have only non-negative "
+                 "entries, but got ",
+                 split_sizes);
+    sum += Dim(s);
+  }
+  LAMINA_CHECK(sum.value() == self.sizes()[d],
+               "split_with_sizes: split_with_sizes expects split_sizes to sum exactly to ",
+               self.sizes()[d], " (input tensor's size at dimension ", d,
+               "), but got split_sizes=", split_sizes);
+  std::vector<Tensor> out;
+  int64_t at = 0;
+  for (const int64_t s : split_sizes) {
+    out.push_back(slice(self, d, at, at + s, 1));
+    at += s;
+  }
+  return out;
+}
+std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
+  LAMINA_CHECK_INDEX(self.dim() > 0, "unbind: Dimension specified as ", dim,
+                     " but tensor has no dimensions");
+  const int64_t d = wrap_dim(dim, self.dim(), "unbind");
+  std::vector<Tensor> out;
+  for (int64_t i = 0; i < self.sizes()[d]; ++i) out.push_back(select(self, d, i));
+  return out;
+}
+
 Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
   const int64_t a = wrap_dim(dim1, self.dim(), "diagonal"),
                 b = wrap_dim(dim2, self.dim(), "diagonal");

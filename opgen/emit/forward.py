@@ -185,11 +185,12 @@ def _view_rule(op: Operator, f: Function, again: str) -> str:
         args = ", ".join(f"{p.name}_t" if q is p else q.name for q in op.schema.params)
         view = f"ops::{op.functional.cpp}({args})"
     text = f"  const Tensor {p.name}_t = forward::tangent_for_view(level, {p.name});\n"
-    text += f"  Tensor view_t;\n  if ({p.name}_t.defined()) view_t = {view};\n"
+    returns = cpp.return_type(op.functional.schema.returns)
+    text += f"  {returns} view_t;\n  if ({p.name}_t.defined()) view_t = {view};\n"
     if f.form == "inplace":
         text += f"  {again};\n  forward::replace_window(level, self, std::move(view_t));\n"
         return text + "  return self;\n"
-    text += f"  Tensor result = {again};\n"
+    text += f"  {returns} result = {again};\n"
     text += "  forward::set_view_tangent(level, result, std::move(view_t));\n"
     return text + "  return result;\n"
 
