@@ -96,6 +96,11 @@ def _resolve(name):
     return None
 
 
+def resolves(name):
+    """Whether a dotted name of torch is really there; stand-ins are not."""
+    return _resolve(name) is None
+
+
 def _is_known(name):
     module, _, short = name.rpartition(".")
     return name in _missing.peer_names() or short in _missing.peer_names().get(module, ())
