@@ -85,7 +85,7 @@ PyObject* tolist(PyObject* self, PyObject*) {
   LAMINA_BORDER_BEGIN
   Tensor t = unwrap(self);
   if (t.dim() == 0) return wrap(item_of(t));
-  LAMINA_CHECK(!t.is_meta(), "tolist: a tensor on the meta device has no values");
+  LAMINA_CHECK_IMPLEMENTED(!t.is_meta(), "tolist: a tensor on the meta device has no values");
   LAMINA_CHECK(t.data() || t.numel() == 0, "tolist: the tensor has no memory");
   if (t.keys().has(DispatchKey::Conjugate) || t.keys().has(DispatchKey::Negative)) {
     Ref plain = call_method(generated_method("clone"), self);

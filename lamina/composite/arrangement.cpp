@@ -69,8 +69,8 @@ Tensor tile(const Tensor& self, IntList dims) {
 }
 
 Tensor repeat_interleave_counts(const Tensor& repeats, std::optional<int64_t> output_size) {
-  LAMINA_CHECK(repeats.dim() == 1,
-               "repeat_interleave: repeats must be a vector or a number; got ", repeats);
+  LAMINA_CHECK(repeats.dim() == 1, "repeat_interleave: repeats must be a vector or a number; got ",
+               repeats);
   LAMINA_CHECK(repeats.dtype() == ScalarType::Int32 || repeats.dtype() == ScalarType::Int64,
                "repeat_interleave: repeats has to be Long or Int tensor; got ", repeats);
   LAMINA_CHECK(!repeats.is_meta(), "repeat_interleave: the counts must have values; got ", repeats);
@@ -87,8 +87,8 @@ Tensor repeat_interleave_counts(const Tensor& repeats, std::optional<int64_t> ou
   LAMINA_CHECK(!output_size || *output_size == total,
                "repeat_interleave: allocated size does not match required size; got output_size=",
                output_size.value_or(0), "; expected ", total);
-  Tensor out = ops::empty({total}, repeats.dtype(), std::nullopt, std::nullopt, std::nullopt,
-                          std::nullopt);
+  Tensor out =
+      ops::empty({total}, repeats.dtype(), std::nullopt, std::nullopt, std::nullopt, std::nullopt);
   Tensor places = empty_contiguous({total}, ScalarType::Int64, kCpu);
   auto* p = places.data_as<int64_t>();
   for (int64_t i = 0; i < counts.numel(); ++i) p = std::fill_n(p, n[i], i);
@@ -146,10 +146,10 @@ Tensor flipud(const Tensor& self) {
 }
 
 Tensor rot90(const Tensor& self, int64_t k, IntList dims) {
-  LAMINA_CHECK(dims.size() == 2, "rot90: expected total rotation dims == 2, but got dims = ",
-               dims.size());
-  LAMINA_CHECK(self.dim() >= 2, "rot90: expected total dims >= 2, but got total dims = ",
-               self.dim());
+  LAMINA_CHECK(dims.size() == 2,
+               "rot90: expected total rotation dims == 2, but got dims = ", dims.size());
+  LAMINA_CHECK(self.dim() >= 2,
+               "rot90: expected total dims >= 2, but got total dims = ", self.dim());
   const int64_t a = wrap_dim(dims[0], self.dim(), "rot90");
   const int64_t b = wrap_dim(dims[1], self.dim(), "rot90");
   LAMINA_CHECK(a != b, "rot90: expected rotation dims to be different, but got ", dims);
@@ -178,8 +178,8 @@ Tensor roll(const Tensor& self, IntList shifts, IntList dims) {
     const int64_t n = self.sizes()[d];
     const int64_t s = n == 0 ? 0 : (shifts[i] % n + n) % n;
     if (s != 0) {
-      const Tensor parts[] = {ops::slice(t, d, n - s, std::nullopt, 1),
-                              ops::slice(t, d, std::nullopt, n - s, 1)};
+      const std::vector<Tensor> parts{ops::slice(t, d, n - s, std::nullopt, 1),
+                                      ops::slice(t, d, std::nullopt, n - s, 1)};
       t = ops::cat(parts, d);
     }
   }
@@ -207,8 +207,8 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   return ops::diagonal_backward(self, sizes, offset, a, b);
 }
 Tensor diag(const Tensor& self, int64_t diagonal) {
-  LAMINA_CHECK(self.dim() == 1 || self.dim() == 2,
-               "diag: Supports 1D or 2D tensors. Got ", self.dim(), "D");
+  LAMINA_CHECK(self.dim() == 1 || self.dim() == 2, "diag: Supports 1D or 2D tensors. Got ",
+               self.dim(), "D");
   return self.dim() == 1 ? diag_embed(self, diagonal, 0, 1)
                          : dense_copy(ops::diagonal(self, diagonal, 0, 1));
 }
@@ -234,8 +234,7 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
   for (int64_t k = 0; k < n && t.sizes()[d] > 0; ++k) {
     const Tensor later = ops::slice(t, d, 1, std::nullopt, 1);
     const Tensor earlier = ops::slice(t, d, 0, t.sizes()[d] - 1, 1);
-    t = t.dtype() == ScalarType::Bool ? ops::logical_xor(later, earlier)
-                                      : ops::sub(later, earlier);
+    t = t.dtype() == ScalarType::Bool ? ops::logical_xor(later, earlier) : ops::sub(later, earlier);
   }
   return t;
 }

@@ -246,7 +246,7 @@ def _picked(values, change, order, return_inverse, return_counts):
 def _rows_order(rows):
     order = _C.arange(rows.shape[0])
     for column in _range(rows.shape[1] - 1, -1, -1):
-        order = order[_C.argsort(rows[order, column], stable=True)]
+        order = order[_C.sort(rows[order, column], stable=True)[1]]
     return order
 
 
@@ -265,7 +265,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     """
     if dim is None:
         flat = input.detach().reshape(-1)
-        order = _C.argsort(flat, stable=True)
+        order = _C.sort(flat, stable=True)[1]
         values = flat[order]
         result = _picked(values, _runs(values), order, return_inverse, return_counts)
         if return_inverse:
@@ -346,6 +346,8 @@ def tensor_split(input, indices_or_sections, dim=0):
     if isinstance(at, int):
         if at <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {at}")
+        if at > 1 << 20:
+            raise RuntimeError(f"tensor_split: too many sections; got {at}")
         bounds = [0]
         for i in _range(at):
             bounds.append(bounds[-1] + n // at + (i < n % at))
