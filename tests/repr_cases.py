@@ -17,7 +17,9 @@ def _number(rng, kind):
         return rng.choice((0, 1, -1, 5, 123, -4567, 10**9, -(10**12)))
     if kind == "small int":
         return rng.randint(0, 100)
-    value = rng.choice((0.0, -0.0, 1.0, -2.5, 1 / 3, 1e-3, 1234.5678, 99999.0, 1e-7, 1e9, -1e20, 100.0))
+    value = rng.choice(
+        (0.0, -0.0, 1.0, -2.5, 1 / 3, 1e-3, 1234.5678, 99999.0, 1e-7, 1e9, -1e20, 100.0)
+    )
     return value
 
 
@@ -97,7 +99,9 @@ def text_of(lib, options, expression):
     lib.set_printoptions(profile="default")
     try:
         lib.set_printoptions(**options)
-        value = eval(expression, {"t": lib, "float": float, "str": str, "complex": complex, "type": type})
+        value = eval(
+            expression, {"t": lib, "float": float, "str": str, "complex": complex, "type": type}
+        )
         return value if isinstance(value, str) else repr(value)
     finally:
         lib.set_printoptions(profile="default")

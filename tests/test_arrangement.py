@@ -96,7 +96,9 @@ _SIZES = dict(zip("abcde", (2, 3, 1, 4, 2)))
 @st.composite
 def _equations(draw):
     terms = draw(
-        st.lists(st.lists(st.sampled_from("abcde"), max_size=3, unique=True), min_size=1, max_size=3)
+        st.lists(
+            st.lists(st.sampled_from("abcde"), max_size=3, unique=True), min_size=1, max_size=3
+        )
     )
     labels = sorted({x for t in terms for x in t})
     output = draw(st.permutations(labels))[: draw(st.integers(0, len(labels)))]

@@ -9,8 +9,9 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-import lamina
 from lamina._needs import resolves
+
+import lamina
 
 
 def rows(folder: Path):

@@ -96,8 +96,7 @@ Tensor bool_index(bool v) {
 Tensor index_tensor(PyObject* o) {
   if (is_tensor(o)) return unwrap(o);
   if (PyUnicode_Check(o)) raise_type("index: a str is no index; expected ints, slices, tensors");
-  if (PyBytes_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) ||
-      PyDict_Check(o))
+  if (PyBytes_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || PyDict_Check(o))
     raise_bad_index(o);
   if (!PySequence_Check(o) && !PyObject_CheckBuffer(o)) raise_bad_index(o);
   Tensor t = tensor_from_data(o, std::nullopt, std::nullopt);

@@ -194,6 +194,15 @@ PyObject* unary(PyObject* a) {
   return slot_methods[slot](a, nullptr, 0, nullptr);
 }
 
+PyObject* invert(PyObject* a) {
+  if (const ScalarType t = unwrap(a).dtype(); is_exact_tensor(a) && !is_integral(t, true)) {
+    PyErr_SetString(PyExc_TypeError,
+                    "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    return nullptr;
+  }
+  return unary<kInvert>(a);
+}
+
 PyObject* positive(PyObject* a) {
   if (is_bool(unwrap(a).dtype())) {
     PyErr_SetString(PyExc_RuntimeError, "The `+` operator, on a bool tensor is not supported.");
@@ -226,8 +235,14 @@ int truth(PyObject* self) {
   LAMINA_BORDER_END_WITH(-1)
 }
 
+void check_one_element(PyObject* self) {
+  if (unwrap(self).numel() != 1)
+    raise_value("only one element tensors can be converted to Python scalars");
+}
+
 PyObject* to_python_int(PyObject* self) {
   LAMINA_BORDER_BEGIN
+  check_one_element(self);
   const Scalar v = item_of(unwrap(self));
   if (v.is_floating()) return PyLong_FromDouble(v.to_double());
   if (v.is_complex()) {
@@ -241,6 +256,7 @@ PyObject* to_python_int(PyObject* self) {
 }
 PyObject* to_python_float(PyObject* self) {
   LAMINA_BORDER_BEGIN
+  check_one_element(self);
   const Scalar v = item_of(unwrap(self));
   if (v.is_complex() && v.to_complex().imag() != 0)
     raise_runtime("value cannot be converted to type double without overflow");
@@ -301,7 +317,7 @@ PyNumberMethods tensor_number_slots = [] {
   n.nb_negative = unary<kNegate>;
   n.nb_positive = positive;
   n.nb_absolute = unary<kAbsolute>;
-  n.nb_invert = unary<kInvert>;
+  n.nb_invert = invert;
   n.nb_bool = truth;
   n.nb_int = [](PyObject* self) { return overridable<"__int__", to_int_slot>(self, nullptr); };
   n.nb_float = [](PyObject* self) {

@@ -154,7 +154,14 @@ Value value_of(const SchemaParam& p, PyObject* o) {
       out.push_back(to_double(PySequence_Fast_GET_ITEM(items.get(), i)));
     return out;
   }
-  if (starts(p.type, "bool") && !list) return to_bool(o);
+  if (starts(p.type, "bool")) {
+    if (!list) return to_bool(o);
+    Ref items = owned(PySequence_Fast(o, "expected a sequence of bools"));
+    std::vector<bool> out;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+      out.push_back(to_bool(PySequence_Fast_GET_ITEM(items.get(), i)));
+    return out;
+  }
   if (starts(p.type, "Scalar") && !starts(p.type, "ScalarType") && !list) return to_scalar(o);
   if (starts(p.type, "ScalarType")) return to_dtype(o);
   if (starts(p.type, "str")) return std::string(to_string_view(o));

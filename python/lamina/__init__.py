@@ -8,10 +8,11 @@ from math import e, inf, nan, pi
 
 from lamina import _C, _lazy
 from lamina._C import *  # noqa: F403
-from lamina._ops_namespace import ops
 from lamina._legacy import *  # noqa: F403
+from lamina._ops_namespace import ops
 from lamina._type_info import finfo, iinfo, is_storage, typename
 from lamina._version import __version__
+from lamina.accelerator import Event, Stream
 from lamina.functional import (
     block_diag,
     broadcast_shapes,
@@ -28,6 +29,7 @@ from lamina.random import (
     seed,
     set_rng_state,
 )
+from lamina.storage import *  # noqa: F403
 
 newaxis = None
 
@@ -63,7 +65,6 @@ for _name in ("from_dlpack", "to_dlpack"):
     globals()[_name] = _lazy.later("lamina.utils.dlpack", _name)
 # No __getattr__ here: see lamina._lazy.
 _SUBMODULES = (
-    "accelerator",
     "autograd",
     "backends",
     "compiler",
@@ -81,7 +82,6 @@ _SUBMODULES = (
     "optim",
     "overrides",
     "special",
-    "storage",
     "testing",
     "torch_version",
     "types",

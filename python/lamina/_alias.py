@@ -7,13 +7,20 @@ import sys
 import types
 
 import lamina
-from lamina import _C, _missing
+from lamina import _C, _lazy, _missing
 
 VERSION = "2.13.0+lamina"
 # Modules whose names are public in the top module only.
-_TOP = ("lamina._type_info", "lamina.functional", "lamina._settings", "lamina._tensor_str")
+_TOP = (
+    "lamina.accelerator",
+    "lamina._legacy",
+    "lamina._type_info",
+    "lamina.functional",
+    "lamina._settings",
+    "lamina._tensor_str",
+)
 # Modules that keep their own names.
-_OWN = ("lamina.demo", "lamina.__main__", "lamina._alias", "lamina._missing")
+_OWN = ("lamina.demo", "lamina.__main__", "lamina._alias", "lamina._missing", "lamina._lazy")
 
 
 def _renamed(name):
@@ -40,6 +47,7 @@ class _SameModule(importlib.abc.Loader):
 
     def create_module(self, spec):
         self.module = importlib.import_module("lamina" + spec.name.removeprefix("torch"))
+        hasattr(self.module, "__lamina__")  # a module that waits runs now
         self.spec = self.module.__spec__
         return self.module
 
@@ -206,7 +214,9 @@ def _rename(name, module):
                 value.__module__ = _renamed(home)
             except TypeError:  # a type of the extension module, which has been told already
                 pass
-    if isinstance(getattr(module, "__file__", None), str) and module.__file__.endswith(".py"):
+    if isinstance(module, _lazy._LazyModule):
+        module.__spec__.loader = _Renaming(module.__spec__.loader)
+    elif isinstance(getattr(module, "__file__", None), str) and module.__file__.endswith(".py"):
         module.__name__ = _renamed(name)
         if name in _TOP:
             _say_top(module)

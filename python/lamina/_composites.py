@@ -190,7 +190,9 @@ def tensordot(a, b, dims=2, out=None):
         dims = dims.tolist() if dims.dim() else dims.item()
     if isinstance(dims, int):
         if dims < 0 or dims > min(a.dim(), b.dim()):
-            raise RuntimeError(f"tensordot: expects dims >= 0 and at most the dimensions; got {dims}")
+            raise RuntimeError(
+                f"tensordot: expects dims >= 0 and at most the dimensions; got {dims}"
+            )
         dims_a, dims_b = list(_range(a.dim() - dims, a.dim())), list(_range(dims))
     else:
         dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
@@ -353,9 +355,7 @@ def tensor_split(input, indices_or_sections, dim=0):
             bounds.append(bounds[-1] + n // at + (i < n % at))
     else:
         bounds = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in at), n]
-    return tuple(
-        input.narrow(dim, a, max(b - a, 0)) for a, b in zip(bounds, bounds[1:])
-    )
+    return tuple(input.narrow(dim, a, max(b - a, 0)) for a, b in zip(bounds, bounds[1:]))
 
 
 def hsplit(input, indices_or_sections):
@@ -468,7 +468,9 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
     if x1.dim() < 2 or x2.dim() < 2:
         raise RuntimeError("cdist only supports at least 2D tensors")
     if x1.size(-1) != x2.size(-1):
-        raise RuntimeError(f"X1 and X2 must have the same number of columns; got {x1.size(-1)} and {x2.size(-1)}")
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns; got {x1.size(-1)} and {x2.size(-1)}"
+        )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     difference = (x1.unsqueeze(-2) - x2.unsqueeze(-3)).abs()
@@ -545,7 +547,9 @@ def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     dims = _dims_of(dim)
     matrix = len(dims) == 2 or (not dims and A.dim() == 2 and ord is not None)
     if ord is None or not matrix or ord == "fro":
-        return vector_norm(A, 2 if ord in (None, "fro") else ord, dim, keepdim, dtype=dtype, out=out)
+        return vector_norm(
+            A, 2 if ord in (None, "fro") else ord, dim, keepdim, dtype=dtype, out=out
+        )
     a, b = (d % A.dim() for d in (dims or [0, 1]))
     if ord in (1, -1, math.inf, -math.inf):
         along, left = (a, b) if abs(ord) == 1 else (b, a)

@@ -73,11 +73,5 @@ def _class(name):
     return _TensorType(name, (), content)
 
 
-def __getattr__(name):
-    if name in _TYPES:
-        value = globals()[name] = _class(name)
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-NAMES = tuple(_TYPES)
+globals().update({name: _class(name) for name in _TYPES})
+__all__ = list(_TYPES)

@@ -169,10 +169,14 @@ class _Ops(_Module):
         raise OSError(f"ops.load_library: libraries built for PyTorch cannot be loaded; got {path}")
 
 
-@functools.cache
+_overloads = {}
+
+
 def overload(full_name):
     """The object for one full name; always the same."""
-    return OpOverload(full_name)
+    if full_name not in _overloads:
+        _overloads[full_name] = OpOverload(full_name)
+    return _overloads[full_name]
 
 
 def _names():

@@ -332,9 +332,7 @@ def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None
     where the tensor requires gradients or is lazily conjugated.
     """
     if self.requires_grad:
-        raise RuntimeError(
-            "Can't export tensors that require gradient, use tensor.detach()"
-        )
+        raise RuntimeError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_conj():
         raise RuntimeError("Can't export tensors with the conjugate bit set")
     if self.is_neg():

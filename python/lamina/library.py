@@ -38,7 +38,9 @@ class Library:
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError("Unsupported kind: ", kind)
         if ns in _RESERVED and kind in ("DEF", "FRAGMENT"):
-            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+            raise ValueError(
+                f"{ns} is a reserved namespace. Please try creating a library with another name."
+            )
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._handles = []
         self._impls = set()
@@ -61,7 +63,9 @@ class Library:
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
         """Add a kernel: a function of the operator's arguments, or `fallthrough_kernel`."""
         if not callable(fn):
-            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+            raise TypeError(
+                f"Input function is required to be a callable but found type {type(fn)}"
+            )
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         name = _name_of(op_name)
         name = name if "::" in name else f"{self.ns}::{name}"
@@ -156,7 +160,10 @@ def _keys_of(kinds):
         return ["CompositeExplicitAutograd"]
     kinds = [kinds] if isinstance(kinds, str) else list(kinds)
     for kind in kinds:
-        if kind not in _KEYS and kind not in ("CompositeImplicitAutograd", "CompositeExplicitAutograd"):
+        if kind not in _KEYS and kind not in (
+            "CompositeImplicitAutograd",
+            "CompositeExplicitAutograd",
+        ):
             raise ValueError(f"unknown device type {kind!r}; expected one of {sorted(_KEYS)}")
     return [_KEYS.get(k, k) for k in kinds]
 
@@ -276,11 +283,15 @@ def _autograd_kernel(name, backward, setup_context):
                 with _Below():
                     result = op(*own_args, **own_kwargs)
                 if setup_context is not None:
-                    keyword_only = {a.name: given[1][a.name] for a in op._schema.arguments if a.kwarg_only}
+                    keyword_only = {
+                        a.name: given[1][a.name] for a in op._schema.arguments if a.kwarg_only
+                    }
                     extra = {"keyword_only_inputs": keyword_only} if keyword_only else {}
                     setup_context(ctx=ctx, inputs=given[0], output=result, **extra)
                 written = [
-                    own_args[i] for i, a in enumerate(op._schema.arguments[: len(own_args)]) if a.is_write
+                    own_args[i]
+                    for i, a in enumerate(op._schema.arguments[: len(own_args)])
+                    if a.is_write
                 ]
                 if written:
                     ctx.mark_dirty(*written)
@@ -546,10 +557,17 @@ class _Seen:
     aliases: frozenset
 
 
-_UTILS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+_UTILS = (
+    "test_schema",
+    "test_autograd_registration",
+    "test_faketensor",
+    "test_aot_dispatch_dynamic",
+)
 
 
-def opcheck(op, args, kwargs=None, *, test_utils=_UTILS, raise_exception=True, atol=None, rtol=None):
+def opcheck(
+    op, args, kwargs=None, *, test_utils=_UTILS, raise_exception=True, atol=None, rtol=None
+):
     """Test an operator on sample arguments.
 
     test_schema runs it and looks whether it writes to or returns what its schema does not say; test_faketensor compares the fake
@@ -587,7 +605,9 @@ def _copied(tree):
 def _tensors(value):
     if isinstance(value, _C.Tensor):
         return [value]
-    return [v for v in value if isinstance(v, _C.Tensor)] if isinstance(value, (list, tuple)) else []
+    return (
+        [v for v in value if isinstance(v, _C.Tensor)] if isinstance(value, (list, tuple)) else []
+    )
 
 
 def _same(a, b):
@@ -616,8 +636,10 @@ def _check_schema(op, args, kwargs):
         names = declared.alias_info.before_set if declared and declared.alias_info else frozenset()
         for t in _tensors(r):
             for s in seen:
-                shared = t.numel() and s.tensor.numel() and (
-                    t.untyped_storage().data_ptr() == s.tensor.untyped_storage().data_ptr()
+                shared = (
+                    t.numel()
+                    and s.tensor.numel()
+                    and (t.untyped_storage().data_ptr() == s.tensor.untyped_storage().data_ptr())
                 )
                 if shared and not (names & s.aliases):
                     raise OpCheckError(

@@ -1,10 +1,5 @@
 """Storages: the bytes behind tensors, with and without an element type, and how pickles hold them."""
 
-import io
-import pickle
-import struct
-import sys
-
 from lamina import _C
 from lamina._C import UntypedStorage
 
@@ -143,7 +138,9 @@ class TypedStorage:
     _deepcopy = __deepcopy__
 
     def __reduce__(self):
-        return _load_from_bytes, (_bytes_of(self),)
+        from lamina._storage_files import bytes_of
+
+        return _load_from_bytes, (bytes_of(self),)
 
     def __eq__(self, other):
         return isinstance(other, TypedStorage) and self._untyped_storage == other._untyped_storage
@@ -172,16 +169,16 @@ class _LegacyType(type):
         return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype)
 
 
-def __getattr__(name):
-    if name in _NAMES:
-        content = {
-            "dtype": getattr(_C, _NAMES[name]),
-            "__module__": __name__.rpartition(".")[0],
-            "__doc__": f"Storages of {_NAMES[name]}.",
-        }
-        value = globals()[name] = _LegacyType(name, (), content)
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _class(name):
+    content = {
+        "dtype": getattr(_C, _NAMES[name]),
+        "__module__": __name__.partition(".")[0],
+        "__doc__": f"Storages of {_NAMES[name]}.",
+    }
+    return _LegacyType(name, (), content)
+
+
+globals().update({name: _class(name) for name in _NAMES})
 
 
 def deep_copied(storage, memo):
@@ -192,81 +189,11 @@ def deep_copied(storage, memo):
     return copies[storage._cdata][0]
 
 
-# ---- the older file format, which plain pickles hold inside ---------------------------------------
-
-_MAGIC = 0x1950A86A20F9469CFC6C
-_PROTOCOL = 1001
-
-
-def _bytes_of(storage):
-    """A storage as a stream of pickles and bytes, readable by torch."""
-    out = io.BytesIO()
-    sizes = {"short": 2, "int": 4, "long": 4}
-    info = {"protocol_version": _PROTOCOL, "little_endian": True, "type_sizes": sizes}
-    for value in (_MAGIC, _PROTOCOL, info):
-        pickle.dump(value, out, protocol=2)
-    # The object is a persistent id, whose class must be named torch.FloatStorage.
-    name = _BY_DTYPE.get(_short(storage.dtype))
-    if name is None:
-        raise TypeError(f"pickle: storages of {storage.dtype} have no name in this format")
-    out.write(_persistent(name, "0", len(storage)))
-    pickle.dump(["0"], out, protocol=2)
-    out.write(struct.pack("<q", len(storage)))
-    out.write(bytes(storage.untyped()))
-    return out.getvalue()
-
-
-def _persistent(name, key, count):
-    def text(s):
-        return b"X" + struct.pack("<I", len(s)) + s.encode()
-
-    number = pickle.dumps(count, protocol=2)[2:-1]
-    return b"".join(
-        (b"\x80\x02(", text("storage"), f"ctorch\n{name}\n".encode(), text(key), text("cpu"),
-         number, b"NtQ.")
-    )  # fmt: skip
-
-
-class _Reader(pickle.Unpickler):
-    """Reads the structure of the older format; the only classes are those of storages."""
-
-    def __init__(self, file, storages):
-        super().__init__(file)
-        self.storages = storages
-
-    def find_class(self, module, name):
-        if module in ("torch", "torch.storage", "lamina", "lamina.storage") and name in _NAMES:
-            return getattr(sys.modules[__name__], name)
-        raise pickle.UnpicklingError(f"storage: the class {module}.{name} is not allowed here")
-
-    def persistent_load(self, ident):
-        kind, storage_type, key, _, count = ident[:5]
-        if kind != "storage" or not 0 <= count < 2**48:
-            raise pickle.UnpicklingError(f"storage: unknown entry {kind!r}")
-        self.storages[key] = (storage_type.dtype, count)
-        return key
-
-
 def _load_from_bytes(data):
-    """A storage from such a stream. Raises UnpicklingError where it is none."""
-    file = io.BytesIO(data)
-    storages = {}
-    if _Reader(file, storages).load() != _MAGIC:
-        raise pickle.UnpicklingError("storage: no magic number")
-    _Reader(file, storages).load()
-    _Reader(file, storages).load()
-    wanted = _Reader(file, storages).load()
-    keys = _Reader(file, storages).load()
-    found = {}
-    for key in keys:
-        dtype, _ = storages[key]
-        (count,) = struct.unpack("<q", file.read(8))
-        content = file.read(count * dtype.itemsize)
-        if count < 0 or len(content) != count * dtype.itemsize:
-            raise pickle.UnpicklingError("storage: the stream ends too early")
-        bytes_ = _C._storage_from_buffer(bytearray(content))
-        found[key] = TypedStorage(wrap_storage=bytes_.clone(), dtype=dtype)
-    return found[wanted]
+    """A storage from the bytes that a pickle holds. Raises UnpicklingError where they are none."""
+    from lamina._storage_files import load
+
+    return load(data)
 
 
 # ---- methods of UntypedStorage --------------------------------------------------------------------
@@ -317,4 +244,4 @@ def _reduce(storage):
     return _rebuild_untyped, (bytes(storage),)
 
 
-__all__ = ["TypedStorage", "UntypedStorage"]
+__all__ = ["TypedStorage", "UntypedStorage", *_NAMES]

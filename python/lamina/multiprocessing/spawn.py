@@ -97,5 +97,3 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
     """Run ``fn(i, *args)`` in `nprocs` processes that start afresh."""
     return start_processes(fn, args, nprocs, join, daemon, start_method)
-
-

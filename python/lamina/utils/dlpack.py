@@ -20,9 +20,13 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     if not hasattr(ext_tensor, "__dlpack__"):
         result = _C._from_dlpack(ext_tensor)
     else:
-        place = ext_tensor.__dlpack_device__() if hasattr(ext_tensor, "__dlpack_device__") else (1, 0)
+        place = (
+            ext_tensor.__dlpack_device__() if hasattr(ext_tensor, "__dlpack_device__") else (1, 0)
+        )
         if int(place[0]) != 1:
-            raise BufferError(f"from_dlpack: only memory of the CPU can be shared; got device {place}")
+            raise BufferError(
+                f"from_dlpack: only memory of the CPU can be shared; got device {place}"
+            )
         options = {"max_version": (1, 0)}
         if copy is not None:
             options["copy"] = copy
@@ -33,7 +37,9 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         result = _C._from_dlpack(capsule)
     if device is not None and _C.device(device) != result.device:
         if copy is False:
-            raise ValueError(f"from_dlpack: a copy is needed to get to {device}; copy=False was given")
+            raise ValueError(
+                f"from_dlpack: a copy is needed to get to {device}; copy=False was given"
+            )
         result = result.to(device)
     return result
 
