@@ -37,7 +37,7 @@ if(LAMINA_PYTHON)
                              BUILD_RPATH "${CMAKE_BINARY_DIR};${LAMINA_BLAS_LIB}")
   install(TARGETS lamina_border LIBRARY DESTINATION "${LAMINA_PYTHON_DIR}")
   install(DIRECTORY "${CMAKE_SOURCE_DIR}/python/lamina/" DESTINATION "${LAMINA_PYTHON_DIR}"
-          FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed"
+          FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "_peer_names.txt"
           PATTERN "__pycache__" EXCLUDE)
   # The demo's digits, with their credit.
   install(FILES "${CMAKE_SOURCE_DIR}/examples/data/digits.csv.gz"

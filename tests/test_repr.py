@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import lamina
+from tests import repr_cases
 
 CASES = json.loads((Path(__file__).parent / "expected" / "reprs.json").read_text())
 
@@ -33,3 +34,15 @@ def test_subclass_says_its_name():
         pass
 
     assert repr(Mine([1.0])) == "Mine([1.])"
+
+
+def test_corpus_of_texts_that_torch_gave():
+    recorded = json.loads((Path(__file__).parent / "expected" / "repr_corpus.json").read_text())
+    cases = repr_cases.cases()
+    assert len(cases) == len(recorded) > 600
+    different = [
+        (options, expression, want, got)
+        for (options, expression), want in zip(cases, recorded)
+        if want is not None and (got := repr_cases.text_of(lamina, options, expression)) != want
+    ]
+    assert different == []

@@ -5,6 +5,7 @@
 #include "lamina/kernels/generated_support.h"
 #include "lamina/ops/add.h"
 #include "lamina/ops/clone.h"
+#include "lamina/ops/detach.h"
 #include "lamina/ops/resolve_conj.h"
 #include "lamina/ops/resolve_neg.h"
 
@@ -57,6 +58,8 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
         ops::add_(m.grad, incoming);
     } else if (grad_enabled() || forward::num_levels()) {
       m.grad = ops::clone(incoming);
+    } else if (incoming.keys().has(DispatchKey::Python)) {
+      m.grad = ops::detach(incoming);  // its class decides what the bytes are
     } else if (incoming.impl()->use_count() == 1 && incoming.is_non_overlapping_and_dense() &&
                incoming.strides() == variable_.strides() && incoming.storage()->use_count() == 1) {
       m.grad = detach(incoming);  // nobody else holds these bytes

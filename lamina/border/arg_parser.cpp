@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lamina/border/convert.h"
+#include "lamina/border/override.h"
 #include "lamina/border/types.h"
 
 namespace lamina::border {
@@ -186,7 +187,10 @@ struct Matcher {
     if (self) {
       slots[0] = self;
       given = 1;
-      if (is_tensor(self)) out.work_ = unwrap(self).numel();
+      if (is_tensor(self)) {
+        out.work_ = unwrap(self).numel();
+        out.subclass_ |= !is_exact_tensor(self);
+      }
     }
     const Py_ssize_t room = s.positional - given;
     Py_ssize_t taken = nargs;
@@ -260,10 +264,14 @@ struct Matcher {
     } else if (p.type <= P::TensorOrScalar && is_tensor(o)) {
       const int64_t n = unwrap(o).numel();
       if (n > out.work_) out.work_ = n;
+      out.subclass_ |= !is_exact_tensor(o);
       out.slots_[i] = o;
       return true;
     } else if (p.type != P::Tensor && fits(o, p) &&
                (lenient || !takes_number(p.type) || !is_tensor(o))) {
+      if (p.type == P::TensorList || p.type == P::OptTensorList)
+        for (Py_ssize_t k = 0; k < length(o); ++k)
+          out.subclass_ |= items_of(o)[k] != Py_None && !is_exact_tensor(items_of(o)[k]);
       out.slots_[i] = o;
       return true;
     }
@@ -333,6 +341,18 @@ struct Matcher {
   }
 };
 
+namespace {
+
+// Lets modes, subclasses and foreign objects take the call over; returns where nobody does.
+__attribute__((cold)) void offer(const Parser& parser, PyObject* self, PyObject* const* args,
+                                 Py_ssize_t nargs, PyObject* kwnames) {
+  const Override o =
+      offer_call(public_function(parser, self != nullptr), self, args, nargs, kwnames);
+  if (o.taken) throw TakenOver{o.result};
+}
+
+}  // namespace
+
 ParsedArgs::ParsedArgs(Parser& parser, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                        PyObject* kwnames)
     : parser_(&parser) {
@@ -342,10 +362,13 @@ ParsedArgs::ParsedArgs(Parser& parser, PyObject* self, PyObject* const* args, Py
     for (int i = 0; i < parser.count(); ++i) {
       if (m.match(parser.signatures()[i], nullptr)) {
         index_ = static_cast<int8_t>(i);
+        if (subclass_ || entered_function_modes != 0) [[unlikely]]
+          offer(parser, self, args, nargs, kwnames);
         return;
       }
     }
   } while (!std::exchange(m.lenient, true));
+  offer(parser, self, args, nargs, kwnames);
   m.fail(parser);
 }
 
@@ -525,6 +548,8 @@ std::optional<ScalarType> ParsedArgs::optional_scalar_type(int i) const {
 Device ParsedArgs::device(int i) const { return to_device(slots_[i]); }
 std::optional<Device> ParsedArgs::optional_device(int i) const {
   if (slots_[i]) return device(i);
+  // Functions of a tensor take its device.
+  if (parser_->signatures()[index_].params[0].type == P::Tensor) return std::nullopt;
   const Device d = default_device();
   return d == kCpu ? std::nullopt : std::optional(d);
 }

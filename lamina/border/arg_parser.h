@@ -113,9 +113,10 @@ constexpr Signature make_signature(std::nullptr_t, const char* text) {
 class Parser {
  public:
   template <size_t N>
-  constexpr Parser(const char* name, const Signature (&signatures)[N])
-      : name_(name), signatures_(signatures), count_(static_cast<uint8_t>(N)) {}
+  constexpr Parser(const char* name, const Signature (&signatures)[N], const char* place = "")
+      : name_(name), place_(place), signatures_(signatures), count_(static_cast<uint8_t>(N)) {}
   const char* name() const { return name_; }
+  const char* place() const { return place_; }  // the submodule: "nn.functional", or ""
   const Signature* signatures() const { return signatures_; }
   int count() const { return count_; }
   // The interned names of a signature's parameters: keywords of compiled code are the same objects.
@@ -123,10 +124,16 @@ class Parser {
 
  private:
   const char* name_;
+  const char* place_;
   const Signature* signatures_;
   uint8_t count_;
   PyObject** names_ = nullptr;  // of all signatures, made at the first keyword
 };
+
+// The object that Python knows for a parser's function: a method of Tensor, or a function of the
+// module or one of its submodules. Borrowed; null where there is none.
+PyObject* public_function(const Parser& parser, bool method);  // module.cpp
+PyObject* module_function(const char* name);
 
 // Tensors of a list argument; up to eight without memory from the heap. Those of a tuple are
 // borrowed: their objects live as long as the call. A list may change meanwhile; its tensors are
@@ -242,6 +249,7 @@ class ParsedArgs {
   int32_t varargs_count_ = 0;
   int8_t varargs_slot_ = -1;
   int8_t index_ = -1;
+  bool subclass_ = false;  // some tensor is no plain Tensor
   // Elements of the largest tensor, of all tensors in lists, and of what a creation will write.
   mutable int64_t work_ = 0;
   PyObject* slots_[kMaxParams];

@@ -32,6 +32,8 @@ PyObject* get_is_signed(PyObject* self, void*) {
 PyObject* get_itemsize(PyObject* self, void*) {
   return PyLong_FromSize_t(item_size(value_of(self)));
 }
+// Where pickle looks the constant up.
+PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString(public_module()); }
 PyObject* method_to_real(PyObject* self, PyObject*) { return wrap(to_real(value_of(self))); }
 PyObject* method_to_complex(PyObject* self, PyObject*) {
   const ScalarType t = value_of(self);
@@ -51,6 +53,7 @@ PyGetSetDef getset[] = {{"is_floating_point", get_is_floating, nullptr, nullptr,
                         {"is_complex", get_is_complex, nullptr, nullptr, nullptr},
                         {"is_signed", get_is_signed, nullptr, nullptr, nullptr},
                         {"itemsize", get_itemsize, nullptr, nullptr, nullptr},
+                        {"__module__", get_module, nullptr, nullptr, nullptr},
                         {}};
 
 void add_alias(PyObject* module, const char* alias, ScalarType t) {

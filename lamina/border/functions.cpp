@@ -5,6 +5,7 @@
 
 #include "lamina/autograd/variable.h"
 #include "lamina/border/generated_support.h"
+#include "lamina/border/override.h"
 #include "lamina/border/tensor_object.h"
 #include "lamina/dispatch/library.h"
 #include "lamina/memory/allocator.h"
@@ -74,6 +75,8 @@ PyObject* set_device(PyObject*, PyObject* d) {
 
 PyObject* is_tensor_function(PyObject*, PyObject* o) { return wrap(is_tensor(o)); }
 const Tensor& tensor_argument(PyObject* o, const char* op) {
+  if (maybe_overridden(o)) [[unlikely]]
+    offer_function(op, {o});
   if (!is_tensor(o))
     raise_type(std::string(op) + "(): argument 'input' (position 1) must be Tensor, not " +
                Py_TYPE(o)->tp_name);
@@ -134,6 +137,7 @@ PyObject* result_type(PyObject*, PyObject* args) {
   LAMINA_BORDER_BEGIN
   PyObject *a, *b;
   if (!PyArg_ParseTuple(args, "OO:result_type", &a, &b)) return nullptr;
+  if (maybe_overridden(a) || maybe_overridden(b)) offer_function("result_type", {a, b});
   ResultType type;
   for (PyObject* o : {a, b}) {
     if (is_tensor(o))

@@ -3,6 +3,7 @@
 
 #include "lamina/border/arg_parser.h"
 #include "lamina/border/generated.h"
+#include "lamina/border/override.h"
 #include "lamina/border/wrap.h"
 #include "lamina/ops.h"
 

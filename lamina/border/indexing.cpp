@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lamina/border/construct.h"
+#include "lamina/border/override.h"
 #include "lamina/border/tensor_object.h"
 #include "lamina/kernels/result.h"
 #include "lamina/ops/alias.h"
@@ -65,7 +66,7 @@ Tensor slice(const Tensor& t, int64_t dim, PyObject* o) {
   if (t.dim() == 0) raise_index("slice() cannot be applied to a 0-dim tensor.");
   auto* s = reinterpret_cast<PySliceObject*>(o);
   const int64_t step = bound(s->step).value_or(1);
-  if (step <= 0) raise_value("step must be greater than zero");
+  if (step == 0) raise_value("slice step cannot be zero");
   const auto start = bound(s->start);
   const auto stop = bound(s->stop);
   if (!start && !stop && step == 1) return ops::slice(t, dim, std::nullopt, std::nullopt, 1);
@@ -94,8 +95,8 @@ Tensor bool_index(bool v) {
 // A list or an array as an index tensor.
 Tensor index_tensor(PyObject* o) {
   if (is_tensor(o)) return unwrap(o);
-  if (PyUnicode_Check(o) || PyBytes_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) ||
-      PyDict_Check(o))
+  if (PyUnicode_Check(o)) raise_type("index: a str is no index; expected ints, slices, tensors");
+  if (PyBytes_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || PyDict_Check(o))
     raise_bad_index(o);
   if (!PySequence_Check(o) && !PyObject_CheckBuffer(o)) raise_bad_index(o);
   Tensor t = tensor_from_data(o, std::nullopt, std::nullopt);
@@ -222,8 +223,28 @@ void put(const Plan& plan, const Tensor& value) {
 
 }  // namespace
 
+namespace {
+// Something that may take the call over: neither a plain Tensor nor a type that indices usually
+// are.
+bool is_foreign(PyObject* o) {
+  PyTypeObject* t = Py_TYPE(o);
+  if (t == &PyLong_Type || t == &PySlice_Type || t == tensor_type || t == &PyFloat_Type)
+    return false;
+  if (t == &PyTuple_Type) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+      if (is_foreign(PyTuple_GET_ITEM(o, i))) return true;
+    return false;
+  }
+  return has_override(o);
+}
+}  // namespace
+
 PyObject* tensor_subscript(PyObject* self, PyObject* index) {
   LAMINA_BORDER_BEGIN
+  if (maybe_overridden(self) || is_foreign(index)) [[unlikely]] {
+    const Override o = offer_method("__getitem__", {self, index});
+    if (o.taken) return o.result;
+  }
   const Tensor& t = unwrap(self);
   if (PyLong_CheckExact(index)) return wrap(select(t, 0, to_int(index), 0));
   if (PySlice_Check(index)) return wrap(slice(t, 0, index));
@@ -246,6 +267,13 @@ PyObject* tensor_subscript(PyObject* self, PyObject* index) {
 int tensor_assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
   LAMINA_BORDER_BEGIN
   if (!value) raise_type("Tensor does not support deleting items");
+  if (maybe_overridden(self) || is_foreign(index) || is_foreign(value)) [[unlikely]] {
+    const Override o = offer_method("__setitem__", {self, index, value});
+    if (o.taken) {
+      Py_XDECREF(o.result);
+      return o.result ? 0 : -1;
+    }
+  }
   const Tensor& t = unwrap(self);
   const bool number = !is_tensor(value);
   if (number && !is_number(value))

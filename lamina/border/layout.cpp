@@ -17,6 +17,8 @@ PyObject* reduce(PyObject* self, PyObject*) {
   return PyUnicode_FromString(reinterpret_cast<EnumObject*>(self)->text + sizeof("torch.") - 1);
 }
 PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {}};
+PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString(public_module()); }
+PyGetSetDef getset[] = {{"__module__", get_module, nullptr, nullptr, nullptr}, {}};
 
 PyTypeObject make_type(const char* name) {
   PyTypeObject t = blank_type();
@@ -25,6 +27,7 @@ PyTypeObject make_type(const char* name) {
   t.tp_repr = repr;
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_methods = methods;
+  t.tp_getset = getset;
   return t;
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <string>
 
+#include "lamina/border/override.h"
 #include "lamina/border/tensor_object.h"
 #include "lamina/core/float_types.h"
 #include "lamina/kernels/result.h"
@@ -59,7 +60,7 @@ enum Slot {
 constexpr const char* kSlotNames[kNumSlots] = {"add",
                                                "sub",
                                                "mul",
-                                               "true_divide",
+                                               "div",
                                                "floor_divide",
                                                "remainder",
                                                "pow",
@@ -72,7 +73,7 @@ constexpr const char* kSlotNames[kNumSlots] = {"add",
                                                "add_",
                                                "sub_",
                                                "mul_",
-                                               "true_divide_",
+                                               "div_",
                                                "floor_divide_",
                                                "remainder_",
                                                "pow_",
@@ -124,10 +125,37 @@ Tensor direct_call(const Tensor& a, const Tensor& b) {
   if constexpr (slot == kMatmul) return ops::matmul(a, b);
 }
 
+// The other operand is neither a tensor nor a number; its type may take the call over.
+PyObject* foreign_operand(Slot slot, PyObject* a, PyObject* b) {
+  if (has_override(b)) {
+    const Override o = offer_method(kSlotNames[slot], {a, b});
+    if (o.taken) return or_not_implemented(o.result);
+  }
+  Py_RETURN_NOTIMPLEMENTED;
+}
+
+// What 1 - x is called where a subclass sees it.
+const char* reflected_name(Slot slot) {
+  switch (slot) {
+    case kSub:
+      return "__rsub__";
+    case kDiv:
+      return "__rdiv__";
+    case kPow:
+      return "__rpow__";
+    case kFloorDivide:
+      return "__rfloordiv__";
+    case kRemainder:
+      return "__rmod__";
+    default:
+      return kSlotNames[slot];
+  }
+}
+
 template <Slot slot>
 PyObject* binary(PyObject* a, PyObject* b) {
   if constexpr (has_direct_call<slot>) {
-    if (is_exact_tensor(a) && is_exact_tensor(b)) [[likely]] {
+    if (is_exact_tensor(a) && is_exact_tensor(b) && entered_function_modes == 0) [[likely]] {
       LAMINA_BORDER_BEGIN
       const Tensor &x = unwrap(a), &y = unwrap(b);
       return wrap(without_gil(x.numel() + y.numel(), [&] { return direct_call<slot>(x, y); }));
@@ -135,11 +163,15 @@ PyObject* binary(PyObject* a, PyObject* b) {
     }
   }
   if (is_tensor(a)) [[likely]] {
-    if (!is_tensor(b) && (slot == kMatmul || !is_number(b))) Py_RETURN_NOTIMPLEMENTED;
+    if (!is_tensor(b) && (slot == kMatmul || !is_number(b))) return foreign_operand(slot, a, b);
     return slot_methods[slot](a, &b, 1, nullptr);
   }
   LAMINA_BORDER_BEGIN
   if (slot == kMatmul || !is_operand(a)) Py_RETURN_NOTIMPLEMENTED;
+  if (maybe_overridden(b)) [[unlikely]] {
+    const Override o = offer_method(reflected_name(slot), {b, a});
+    if (o.taken) return o.result;
+  }
   if (commutes(slot)) return slot_methods[slot](b, &a, 1, nullptr);
   if (slot == kSub && slot_methods[kRsub] != generated_method("")) {
     return slot_methods[kRsub](b, &a, 1, nullptr);
@@ -162,6 +194,15 @@ PyObject* unary(PyObject* a) {
   return slot_methods[slot](a, nullptr, 0, nullptr);
 }
 
+PyObject* invert(PyObject* a) {
+  if (const ScalarType t = unwrap(a).dtype(); is_exact_tensor(a) && !is_integral(t, true)) {
+    PyErr_SetString(PyExc_TypeError,
+                    "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    return nullptr;
+  }
+  return unary<kInvert>(a);
+}
+
 PyObject* positive(PyObject* a) {
   if (is_bool(unwrap(a).dtype())) {
     PyErr_SetString(PyExc_RuntimeError, "The `+` operator, on a bool tensor is not supported.");
@@ -178,6 +219,13 @@ PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) { return inplace<kP
 
 int truth(PyObject* self) {
   LAMINA_BORDER_BEGIN
+  if (maybe_overridden(self)) [[unlikely]] {
+    const Override o = offer_method("__bool__", {self});
+    if (o.taken) {
+      Ref result = owned(o.result);
+      return PyObject_IsTrue(result.get());
+    }
+  }
   const Tensor& t = unwrap(self);
   if (t.numel() != 1) {
     raise_runtime(t.numel() == 0 ? "Boolean value of Tensor with no values is ambiguous"
@@ -187,8 +235,14 @@ int truth(PyObject* self) {
   LAMINA_BORDER_END_WITH(-1)
 }
 
+void check_one_element(PyObject* self) {
+  if (unwrap(self).numel() != 1)
+    raise_value("only one element tensors can be converted to Python scalars");
+}
+
 PyObject* to_python_int(PyObject* self) {
   LAMINA_BORDER_BEGIN
+  check_one_element(self);
   const Scalar v = item_of(unwrap(self));
   if (v.is_floating()) return PyLong_FromDouble(v.to_double());
   if (v.is_complex()) {
@@ -202,6 +256,7 @@ PyObject* to_python_int(PyObject* self) {
 }
 PyObject* to_python_float(PyObject* self) {
   LAMINA_BORDER_BEGIN
+  check_one_element(self);
   const Scalar v = item_of(unwrap(self));
   if (v.is_complex() && v.to_complex().imag() != 0)
     raise_runtime("value cannot be converted to type double without overflow");
@@ -217,6 +272,10 @@ PyObject* to_python_index(PyObject* self) {
   return v.is_bool() ? PyLong_FromLong(v.to_bool()) : wrap(v);
   LAMINA_BORDER_END
 }
+
+PyObject* to_int_slot(PyObject* self, PyObject*) { return to_python_int(self); }
+PyObject* to_float_slot(PyObject* self, PyObject*) { return to_python_float(self); }
+PyObject* to_index_slot(PyObject* self, PyObject*) { return to_python_index(self); }
 
 }  // namespace
 
@@ -258,11 +317,15 @@ PyNumberMethods tensor_number_slots = [] {
   n.nb_negative = unary<kNegate>;
   n.nb_positive = positive;
   n.nb_absolute = unary<kAbsolute>;
-  n.nb_invert = unary<kInvert>;
+  n.nb_invert = invert;
   n.nb_bool = truth;
-  n.nb_int = to_python_int;
-  n.nb_float = to_python_float;
-  n.nb_index = to_python_index;
+  n.nb_int = [](PyObject* self) { return overridable<"__int__", to_int_slot>(self, nullptr); };
+  n.nb_float = [](PyObject* self) {
+    return overridable<"__float__", to_float_slot>(self, nullptr);
+  };
+  n.nb_index = [](PyObject* self) {
+    return overridable<"__index__", to_index_slot>(self, nullptr);
+  };
   return n;
 }();
 
@@ -289,7 +352,7 @@ PyObject* number_beyond_64_bits(PyObject* number) {
 
 PyObject* tensor_compare(PyObject* a, PyObject* b, int op) {
   static constexpr Slot kSlots[] = {kLess, kLessEqual, kEqual, kNotEqual, kGreater, kGreaterEqual};
-  if (!is_operand(b)) Py_RETURN_NOTIMPLEMENTED;
+  if (!is_operand(b)) return foreign_operand(kSlots[op], a, b);
   if (PyObject* beyond = PyLong_CheckExact(b) ? number_beyond_64_bits(b) : nullptr) {
     PyObject* result = slot_methods[kSlots[op]](a, &beyond, 1, nullptr);
     Py_DECREF(beyond);
@@ -299,6 +362,15 @@ PyObject* tensor_compare(PyObject* a, PyObject* b, int op) {
 }
 
 Py_ssize_t tensor_length(PyObject* self) {
+  if (maybe_overridden(self)) [[unlikely]] {
+    const Override o = offer_method("__len__", {self});
+    if (o.taken) {
+      if (!o.result) return -1;
+      const Py_ssize_t n = PyNumber_AsSsize_t(o.result, PyExc_OverflowError);
+      Py_DECREF(o.result);
+      return n;
+    }
+  }
   const Tensor& t = unwrap(self);
   if (t.dim() == 0) {
     PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
@@ -317,6 +389,13 @@ PyObject* tensor_iterate(PyObject* self) {
 
 int tensor_contains(PyObject* self, PyObject* value) {
   LAMINA_BORDER_BEGIN
+  if (maybe_overridden(self)) [[unlikely]] {
+    const Override o = offer_method("__contains__", {self, value});
+    if (o.taken) {
+      Ref result = owned(o.result);
+      return PyObject_IsTrue(result.get());
+    }
+  }
   if (!is_operand(value))
     raise_runtime(
         std::string("Tensor.__contains__ only supports Tensor or scalar, but you passed in a ") +

@@ -335,6 +335,7 @@ PyObject* to_numpy(const Tensor& t) {
     raise_runtime(
         "Can't call numpy() on Tensor that has negative bit set. Use "
         "tensor.resolve_neg().numpy() instead.");
+  LAMINA_CHECK(t.data() || t.numel() == 0, "numpy: the tensor has no memory");
   typestr(t.dtype());
   static bool ready = false;
   if (!ready) checked(PyType_Ready(&exporter_type));

@@ -3,6 +3,7 @@
 
 #include <cctype>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "lamina/border/tensor_object.h"
@@ -15,28 +16,20 @@ namespace {
 using dispatch::Stack;
 using dispatch::Value;
 
-struct SchemaParam {
-  std::string type;  // without alias marks: "Tensor?", "int[2]"
-  std::string name;
-  std::string preset;
-  bool has_preset = false;
-  bool keyword_only = false;
-};
-
 std::string trimmed(std::string_view s) {
   while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
   while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
   return std::string(s);
 }
 
-// The parameters of "ns::name.overload(Tensor(a) self, int dim=0) -> Tensor(a)".
-std::vector<SchemaParam> parameters(std::string_view schema) {
-  const size_t open = schema.find('(');
+// The items of a list in brackets that begins at `open`; `end` is where it closes.
+std::vector<std::string> split_list(std::string_view schema, size_t open, size_t& end) {
   int depth = 0;
   std::vector<std::string> parts;
   std::string part;
   for (size_t i = open; i < schema.size(); ++i) {
     const char c = schema[i];
+    end = i;
     if (c == ')' && --depth == 0) break;
     if (c == '[') ++depth;
     if (c == ']') --depth;
@@ -49,6 +42,19 @@ std::vector<SchemaParam> parameters(std::string_view schema) {
     if (c == '(') ++depth;
   }
   if (!trimmed(part).empty()) parts.push_back(trimmed(part));
+  return parts;
+}
+
+// Takes the alias marks out of a type.
+void take_alias(SchemaParam& s) {
+  const size_t mark = s.type.find('(');
+  if (mark == std::string::npos) return;
+  const size_t close = s.type.find(')');
+  s.alias = s.type.substr(mark + 1, close - mark - 1);
+  s.type.erase(mark, close - mark + 1);
+}
+
+std::vector<SchemaParam> parameters(const std::vector<std::string>& parts) {
   std::vector<SchemaParam> out;
   bool keyword_only = false;
   for (const std::string& p : parts) {
@@ -60,10 +66,8 @@ std::vector<SchemaParam> parameters(std::string_view schema) {
     s.keyword_only = keyword_only;
     const size_t space =
         p.rfind(' ', p.find('=') == std::string::npos ? std::string::npos : p.find('='));
-    std::string type = p.substr(0, space);
-    const size_t mark = type.find('(');
-    if (mark != std::string::npos) type.erase(mark, type.find(')') - mark + 1);
-    s.type = type;
+    s.type = p.substr(0, space);
+    take_alias(s);
     std::string rest = p.substr(space + 1);
     const size_t equal = rest.find('=');
     s.has_preset = equal != std::string::npos;
@@ -83,6 +87,36 @@ std::vector<int64_t> ints_of(PyObject* o) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
     out.push_back(to_int(PySequence_Fast_GET_ITEM(items.get(), i)));
   return out;
+}
+
+}  // namespace
+
+// "ns::name.overload(Tensor(a) self, int dim=0) -> (Tensor(a), Tensor)"
+ParsedSchema parse_schema(std::string_view schema) {
+  ParsedSchema out;
+  size_t end = 0;
+  out.params = parameters(split_list(schema, schema.find('('), end));
+  const size_t arrow = schema.find("->", end);
+  if (arrow == std::string_view::npos) return out;
+  const std::string rest = trimmed(schema.substr(arrow + 2));
+  const std::vector<std::string> items =
+      starts(rest, "(") ? split_list(rest, 0, end) : std::vector<std::string>{rest};
+  for (const std::string& item : items) {
+    SchemaParam r;
+    r.type = item.substr(0, item.find(' '));
+    r.name = item.find(' ') == std::string::npos ? "" : item.substr(item.rfind(' ') + 1);
+    take_alias(r);
+    out.returns.push_back(std::move(r));
+  }
+  return out;
+}
+
+const ParsedSchema& schema_of(const dispatch::Operator& op) {
+  // Under the GIL. An operator made at run time may come back with another schema.
+  static std::unordered_map<const char*, ParsedSchema> known;
+  const auto [at, fresh] = known.try_emplace(op.info().schema);
+  if (fresh) at->second = parse_schema(op.info().schema);
+  return at->second;
 }
 
 Value value_of(const SchemaParam& p, PyObject* o) {
@@ -120,7 +154,14 @@ Value value_of(const SchemaParam& p, PyObject* o) {
       out.push_back(to_double(PySequence_Fast_GET_ITEM(items.get(), i)));
     return out;
   }
-  if (starts(p.type, "bool") && !list) return to_bool(o);
+  if (starts(p.type, "bool")) {
+    if (!list) return to_bool(o);
+    Ref items = owned(PySequence_Fast(o, "expected a sequence of bools"));
+    std::vector<bool> out;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+      out.push_back(to_bool(PySequence_Fast_GET_ITEM(items.get(), i)));
+    return out;
+  }
   if (starts(p.type, "Scalar") && !starts(p.type, "ScalarType") && !list) return to_scalar(o);
   if (starts(p.type, "ScalarType")) return to_dtype(o);
   if (starts(p.type, "str")) return std::string(to_string_view(o));
@@ -187,6 +228,77 @@ PyObject* wrap_value(const Value& v) {
       v);
 }
 
+namespace {
+bool is_preset(const SchemaParam& p, PyObject* value) {
+  if (!p.has_preset) return false;
+  Ref preset = owned(wrap_value(preset_of(p)));
+  if (PyList_Check(value)) preset = owned(PySequence_List(preset.get()));
+  if (is_tensor(value)) return false;
+  if (Py_TYPE(value) != Py_TYPE(preset.get()) && !(PyNumber_Check(value))) return false;
+  const int same = PyObject_RichCompareBool(value, preset.get(), Py_EQ);
+  if (same < 0) PyErr_Clear();
+  return same == 1;
+}
+}  // namespace
+
+CallArguments arguments_of(const dispatch::Operator& op, const Stack& stack) {
+  const std::vector<SchemaParam>& params = schema_of(op).params;
+  std::vector<Ref> positional;
+  CallArguments out;
+  out.kwargs = owned(PyDict_New());
+  for (size_t i = 0; i < params.size() && i < stack.size(); ++i) {
+    Ref item = owned(wrap_value(stack[i]));
+    if (std::holds_alternative<std::vector<Tensor>>(stack[i]) ||
+        std::holds_alternative<std::vector<int64_t>>(stack[i]))
+      item = owned(PySequence_List(item.get()));
+    if (!params[i].keyword_only) {
+      positional.push_back(std::move(item));
+    } else if (!is_preset(params[i], item.get())) {
+      checked(PyDict_SetItemString(out.kwargs.get(), params[i].name.c_str(), item.get()));
+    }
+  }
+  while (!positional.empty() && is_preset(params[positional.size() - 1], positional.back().get()))
+    positional.pop_back();
+  out.args = owned(PyTuple_New(static_cast<Py_ssize_t>(positional.size())));
+  for (size_t i = 0; i < positional.size(); ++i)
+    PyTuple_SET_ITEM(out.args.get(), static_cast<Py_ssize_t>(i), positional[i].leak());
+  return out;
+}
+
+void set_results(const dispatch::Operator& op, PyObject* result, Stack& stack) {
+  const std::vector<SchemaParam>& returns = schema_of(op).returns;
+  Stack values;
+  const auto add = [&](SchemaParam p, PyObject* o) {
+    if (p.name.empty()) p.name = "result";
+    // A kernel may leave a gradient out.
+    values.push_back(o == Py_None ? Value() : value_of(p, o));
+  };
+  if (returns.size() == 1) {
+    add(returns[0], result);
+  } else if (returns.size() > 1) {
+    Ref items = owned(PySequence_Fast(result, "expected a tuple of results"));
+    if (PySequence_Fast_GET_SIZE(items.get()) != static_cast<Py_ssize_t>(returns.size()))
+      raise_type(op.full_name() + ": a kernel of Python returned " +
+                 std::to_string(PySequence_Fast_GET_SIZE(items.get())) + " results; expected " +
+                 std::to_string(returns.size()));
+    for (size_t i = 0; i < returns.size(); ++i)
+      add(returns[i], PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)));
+  }
+  stack = std::move(values);
+}
+
+PyObject* overload_object(const dispatch::Operator& op) {
+  static PyObject* function = nullptr;
+  if (!function) {
+    Ref module = owned(PyImport_ImportModule("lamina._ops_namespace"));
+    function = checked(PyObject_GetAttrString(module.get(), "overload"));
+  }
+  Ref name = owned(wrap(op.full_name()));
+  return checked(PyObject_CallOneArg(function, name.get()));
+}
+
+namespace {
+
 // _call_operator("aten::slice.Tensor", *args, **kwargs)
 PyObject* call_operator(PyObject*, PyObject* args, PyObject* kwargs) {
   LAMINA_BORDER_BEGIN
@@ -195,7 +307,7 @@ PyObject* call_operator(PyObject*, PyObject* args, PyObject* kwargs) {
   const std::string name(to_string_view(PyTuple_GET_ITEM(args, 0)));
   const dispatch::Operator* op = dispatch::find_operator(name);
   LAMINA_CHECK(op, "no operator of that name; got ", name);
-  const std::vector<SchemaParam> params = parameters(op->info().schema);
+  const std::vector<SchemaParam>& params = schema_of(*op).params;
   Stack stack;
   Py_ssize_t taken = 0, position = 1;
   for (const SchemaParam& p : params) {

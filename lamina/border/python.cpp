@@ -89,6 +89,17 @@ void translate_exception() noexcept {
   }
 }
 
+PyObject* result_of_exception(std::nullptr_t) noexcept {
+  try {
+    throw;
+  } catch (const TakenOver& taken) {
+    return taken.result;
+  } catch (...) {
+    translate_exception();
+    return nullptr;
+  }
+}
+
 void add_exceptions(PyObject* module) {
   out_of_memory_error = checked(PyErr_NewExceptionWithDoc(
       "lamina.OutOfMemoryError", "Raised where memory of a device cannot be had.",

@@ -4,6 +4,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <cstddef>
 #include <utility>
 
 #include "lamina/core/error.h"
@@ -65,8 +66,19 @@ inline Ref owned(PyObject* object) { return Ref::steal(checked(object)); }
 }
 [[noreturn]] inline void raise_index(const std::string& m) { raise_python(PyExc_IndexError, m); }
 
+// Thrown where somebody else has taken the call over (override.h): holds the result.
+struct TakenOver {
+  PyObject* result;  // a new reference, or null with an error set
+};
+
 // Sets the Python error for the C++ exception in flight. Call inside a catch block.
 void translate_exception() noexcept;
+// What a function that Python calls returns for the exception in flight.
+PyObject* result_of_exception(std::nullptr_t) noexcept;
+inline int result_of_exception(int failed) noexcept {
+  translate_exception();
+  return failed;
+}
 
 // A static type to fill in; its memory lives as long as the process.
 inline PyTypeObject blank_type() {
@@ -104,10 +116,9 @@ auto without_gil(int64_t work, F&& f) {
 
 // Around the body of every function that Python calls: C++ exceptions become Python's.
 #define LAMINA_BORDER_BEGIN try {
-#define LAMINA_BORDER_END_WITH(failed)       \
-  }                                          \
-  catch (...) {                              \
-    ::lamina::border::translate_exception(); \
-    return failed;                           \
+#define LAMINA_BORDER_END_WITH(failed)                    \
+  }                                                       \
+  catch (...) {                                           \
+    return ::lamina::border::result_of_exception(failed); \
   }
 #define LAMINA_BORDER_END LAMINA_BORDER_END_WITH(nullptr)

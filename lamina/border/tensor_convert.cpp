@@ -1,4 +1,5 @@
 // Methods that change type or device by name, and repr.
+#include "lamina/border/override.h"
 #include "lamina/border/tensor_object.h"
 #include "lamina/ops/alias.h"
 #include "lamina/ops/to.h"
@@ -142,27 +143,36 @@ PyObject* tensor_repr(PyObject* self) {
     Ref module = owned(PyImport_ImportModule("lamina._tensor_str"));
     function = checked(PyObject_GetAttrString(module.get(), "tensor_repr"));
   }
+  if (maybe_overridden(self)) {
+    const Override o = offer_method("__repr__", {self});
+    if (o.taken) return o.result;
+  }
   return PyObject_CallOneArg(function, self);
   LAMINA_BORDER_END
 }
 
 PyMethodDef tensor_convert_methods[] = {
-    {"to", fast(to), kFast, "Converted to a type, device or memory format."},
-    {"float", fast(to_type<ScalarType::Float32>), kFast, "To float32."},
-    {"double", fast(to_type<ScalarType::Float64>), kFast, "To float64."},
-    {"half", fast(to_type<ScalarType::Float16>), kFast, "To float16."},
-    {"bfloat16", fast(to_type<ScalarType::BFloat16>), kFast, "To bfloat16."},
-    {"cfloat", fast(to_type<ScalarType::Complex64>), kFast, "To complex64."},
-    {"cdouble", fast(to_type<ScalarType::Complex128>), kFast, "To complex128."},
-    {"long", fast(to_type<ScalarType::Int64>), kFast, "To int64."},
-    {"int", fast(to_type<ScalarType::Int32>), kFast, "To int32."},
-    {"short", fast(to_type<ScalarType::Int16>), kFast, "To int16."},
-    {"char", fast(to_type<ScalarType::Int8>), kFast, "To int8."},
-    {"byte", fast(to_type<ScalarType::UInt8>), kFast, "To uint8."},
-    {"bool", fast(to_type<ScalarType::Bool>), kFast, "To bool."},
-    {"cpu", cpu, METH_NOARGS, "To the CPU."},
-    {"cuda", cuda, METH_NOARGS, "To a GPU."},
-    {"type_as", type_as, METH_O, "To the type of another tensor."},
+    {"to", fast(overridable_fast<"to", to>), kFast,
+     "Converted to a type, device or memory format."},
+    {"float", fast(overridable_fast<"float", to_type<ScalarType::Float32>>), kFast, "To float32."},
+    {"double", fast(overridable_fast<"double", to_type<ScalarType::Float64>>), kFast,
+     "To float64."},
+    {"half", fast(overridable_fast<"half", to_type<ScalarType::Float16>>), kFast, "To float16."},
+    {"bfloat16", fast(overridable_fast<"bfloat16", to_type<ScalarType::BFloat16>>), kFast,
+     "To bfloat16."},
+    {"cfloat", fast(overridable_fast<"cfloat", to_type<ScalarType::Complex64>>), kFast,
+     "To complex64."},
+    {"cdouble", fast(overridable_fast<"cdouble", to_type<ScalarType::Complex128>>), kFast,
+     "To complex128."},
+    {"long", fast(overridable_fast<"long", to_type<ScalarType::Int64>>), kFast, "To int64."},
+    {"int", fast(overridable_fast<"int", to_type<ScalarType::Int32>>), kFast, "To int32."},
+    {"short", fast(overridable_fast<"short", to_type<ScalarType::Int16>>), kFast, "To int16."},
+    {"char", fast(overridable_fast<"char", to_type<ScalarType::Int8>>), kFast, "To int8."},
+    {"byte", fast(overridable_fast<"byte", to_type<ScalarType::UInt8>>), kFast, "To uint8."},
+    {"bool", fast(overridable_fast<"bool", to_type<ScalarType::Bool>>), kFast, "To bool."},
+    {"cpu", overridable<"cpu", cpu>, METH_NOARGS, "To the CPU."},
+    {"cuda", overridable<"cuda", cuda>, METH_NOARGS, "To a GPU."},
+    {"type_as", overridable<"type_as", type_as>, METH_O, "To the type of another tensor."},
     {"as_subclass", as_subclass, METH_O, "The same tensor as an object of a subclass."},
     {"_make_subclass", fast(make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
     {}};

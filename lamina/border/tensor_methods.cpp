@@ -1,6 +1,7 @@
 // Methods of a tensor that are no operators: sizes, strides, items.
 #include <string>
 
+#include "lamina/border/override.h"
 #include "lamina/border/tensor_object.h"
 
 namespace lamina::border {
@@ -84,7 +85,8 @@ PyObject* tolist(PyObject* self, PyObject*) {
   LAMINA_BORDER_BEGIN
   Tensor t = unwrap(self);
   if (t.dim() == 0) return wrap(item_of(t));
-  LAMINA_CHECK(!t.is_meta(), "tolist: a tensor on the meta device has no values");
+  LAMINA_CHECK_IMPLEMENTED(!t.is_meta(), "tolist: a tensor on the meta device has no values");
+  LAMINA_CHECK(t.data() || t.numel() == 0, "tolist: the tensor has no memory");
   if (t.keys().has(DispatchKey::Conjugate) || t.keys().has(DispatchKey::Negative)) {
     Ref plain = call_method(generated_method("clone"), self);
     t = unwrap(plain.get());
@@ -170,35 +172,39 @@ PyCFunction fast(F* f) {
 
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 PyMethodDef tensor_methods[] = {
-    {"size", fast(size), kFast, "Sizes, or one of them."},
-    {"stride", fast(stride), kFast, "Strides in elements, or one of them."},
-    {"storage_offset", storage_offset, METH_NOARGS, "First element's place in the storage."},
-    {"dim", dim, METH_NOARGS, "Number of dimensions."},
-    {"ndimension", dim, METH_NOARGS, "Number of dimensions."},
-    {"numel", numel, METH_NOARGS, "Number of elements."},
-    {"nelement", numel, METH_NOARGS, "Number of elements."},
-    {"element_size", element_size, METH_NOARGS, "Bytes of one element."},
-    {"data_ptr", data_ptr, METH_NOARGS, "Address of the first element."},
-    {"item", item, METH_NOARGS, "The only element as a Python number."},
-    {"tolist", tolist, METH_NOARGS, "Nested lists of Python numbers."},
-    {"untyped_storage", untyped_storage, METH_NOARGS, "The bytes."},
+    {"size", fast(overridable_fast<"size", size>), kFast, "Sizes, or one of them."},
+    {"stride", fast(overridable_fast<"stride", stride>), kFast,
+     "Strides in elements, or one of them."},
+    {"storage_offset", overridable<"storage_offset", storage_offset>, METH_NOARGS,
+     "First element's place in the storage."},
+    {"dim", overridable<"dim", dim>, METH_NOARGS, "Number of dimensions."},
+    {"ndimension", overridable<"ndimension", dim>, METH_NOARGS, "Number of dimensions."},
+    {"numel", overridable<"numel", numel>, METH_NOARGS, "Number of elements."},
+    {"nelement", overridable<"nelement", numel>, METH_NOARGS, "Number of elements."},
+    {"element_size", overridable<"element_size", element_size>, METH_NOARGS,
+     "Bytes of one element."},
+    {"data_ptr", overridable<"data_ptr", data_ptr>, METH_NOARGS, "Address of the first element."},
+    {"item", overridable<"item", item>, METH_NOARGS, "The only element as a Python number."},
+    {"tolist", overridable<"tolist", tolist>, METH_NOARGS, "Nested lists of Python numbers."},
+    {"untyped_storage", overridable<"untyped_storage", untyped_storage>, METH_NOARGS, "The bytes."},
     {"is_contiguous", fast(is_contiguous), kFast, "Is this the order of memory?"},
-    {"is_floating_point", is_floating_point_, METH_NOARGS, nullptr},
-    {"is_complex", is_complex_, METH_NOARGS, nullptr},
-    {"is_signed", is_signed_, METH_NOARGS, nullptr},
-    {"is_conj", is_conj, METH_NOARGS, nullptr},
-    {"is_neg", is_neg, METH_NOARGS, nullptr},
-    {"is_inference", is_inference, METH_NOARGS, nullptr},
-    {"is_pinned", return_false, METH_NOARGS, nullptr},
-    {"is_shared", return_false, METH_NOARGS, nullptr},
-    {"has_names", return_false, METH_NOARGS, nullptr},
-    {"_is_zerotensor", return_false, METH_NOARGS, nullptr},
-    {"get_device", get_device, METH_NOARGS, nullptr},
-    {"is_set_to", is_set_to, METH_O, nullptr},
-    {"is_same_size", is_same_size, METH_O, nullptr},
-    {"__format__", format, METH_O, nullptr},
+    {"is_floating_point", overridable<"is_floating_point", is_floating_point_>, METH_NOARGS,
+     nullptr},
+    {"is_complex", overridable<"is_complex", is_complex_>, METH_NOARGS, nullptr},
+    {"is_signed", overridable<"is_signed", is_signed_>, METH_NOARGS, nullptr},
+    {"is_conj", overridable<"is_conj", is_conj>, METH_NOARGS, nullptr},
+    {"is_neg", overridable<"is_neg", is_neg>, METH_NOARGS, nullptr},
+    {"is_inference", overridable<"is_inference", is_inference>, METH_NOARGS, nullptr},
+    {"is_pinned", overridable<"is_pinned", return_false>, METH_NOARGS, nullptr},
+    {"is_shared", overridable<"is_shared", return_false>, METH_NOARGS, nullptr},
+    {"has_names", overridable<"has_names", return_false>, METH_NOARGS, nullptr},
+    {"_is_zerotensor", overridable<"_is_zerotensor", return_false>, METH_NOARGS, nullptr},
+    {"get_device", overridable<"get_device", get_device>, METH_NOARGS, nullptr},
+    {"is_set_to", overridable<"is_set_to", is_set_to>, METH_O, nullptr},
+    {"is_same_size", overridable<"is_same_size", is_same_size>, METH_O, nullptr},
+    {"__format__", overridable<"__format__", format>, METH_O, nullptr},
     {"__setitem__", fast(set_item), METH_FASTCALL, nullptr},
-    {"__complex__", as_complex, METH_NOARGS, nullptr},
+    {"__complex__", overridable<"__complex__", as_complex>, METH_NOARGS, nullptr},
     {}};
 
 }  // namespace lamina::border

@@ -14,6 +14,8 @@
 #include <unordered_map>
 
 #include "lamina/border/generated.h"
+#include "lamina/border/operators.h"
+#include "lamina/border/override.h"
 #include "lamina/kernels/result.h"
 
 namespace lamina::border {
@@ -156,7 +158,8 @@ void add_methods(PyMethodDef* table) {
 }
 void add_attributes(PyGetSetDef* table) {
   for (PyGetSetDef* a = table; a->name; ++a) {
-    Ref descriptor = owned(PyDescr_NewGetSet(tensor_type, a));
+    auto* made = new PyGetSetDef(overridable_attribute(*a));  // lives as long as the type
+    Ref descriptor = owned(PyDescr_NewGetSet(tensor_type, made));
     checked(PyDict_SetItemString(tensor_type->tp_dict, a->name, descriptor.get()));
   }
 }
@@ -183,7 +186,13 @@ PyObject* wrap(Tensor t) {
   return new_object(tensor_type, std::move(t));
 }
 
-PyObject* wrap_as(PyTypeObject* type, Tensor t) { return new_object(type, std::move(t)); }
+PyObject* wrap_as(PyTypeObject* type, Tensor t) {
+  if (has_torch_dispatch(type)) {
+    serve_python_key();
+    t.impl()->set_keys(t.keys() | DispatchKey::Python);
+  }
+  return new_object(type, std::move(t));
+}
 
 PyObject* wrap(const std::vector<Tensor>& v) {
   Ref tuple = owned(PyTuple_New(static_cast<Py_ssize_t>(v.size())));
@@ -300,7 +309,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       raise_type("new(): invalid combination of arguments; expected sizes, a sequence or a tensor");
     }
   }
-  return new_object(type, std::move(value));
+  return wrap_as(type, std::move(value));
   LAMINA_BORDER_END
 }
 
@@ -375,8 +384,9 @@ void add_tensor_type(PyObject* module) {
   tensor_type =
       reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())));
   add_methods(generated_methods());
-  for (PyMethodDef* table : {tensor_methods, tensor_convert_methods, tensor_numpy_methods,
-                             tensor_autograd_methods, index_functions})
+  for (PyMethodDef* table :
+       {tensor_methods, tensor_convert_methods, tensor_numpy_methods, tensor_autograd_methods,
+        tensor_override_methods, tensor_dispatch_methods, index_functions})
     add_methods(table);
   add_attributes(tensor_attributes);
   add_attributes(tensor_autograd_attributes);

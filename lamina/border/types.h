@@ -53,6 +53,9 @@ Device to_device(PyObject* object);
 Device default_device();
 void set_default_device(Device d);
 
+// The module that types and constants say they come from: "lamina", or "torch" under the alias.
+const char* public_module();
+
 // Numbers and texts of Python's constants CONTIGUOUS ... for layout and memory_format objects.
 Layout to_layout(PyObject* object);
 MemoryFormat to_memory_format(PyObject* object);

@@ -126,6 +126,7 @@ void sort(const Tensor& values, const Tensor& indices, const Tensor& self, std::
 
 void topk(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t k, int64_t dim,
           bool largest, bool) {
+  if (self.dim() == 0) k = 1;  // a number has one element, whatever is asked for
   by_rows(values, indices, self, dim, k,
           [&](void* v, int64_t* i, const void* in, int64_t rows, int64_t length) {
             cpu::topk_rows(v, i, in, rows, length, k, length, 1, self.dtype(), largest);

@@ -361,7 +361,7 @@ def _direct_calls(b: Binding, sigs: list[PySignature]) -> str:
         p = op.schema.param(operands[-1].name)
         assert p
         by_kind["tensor" if p.type.is_tensor else "number"] = op
-    text = f"  if (!names && n == {count - first}"
+    text = f"  if (!names && n == {count - first} && entered_function_modes == 0"
     text += "".join(f" && is_exact_tensor({o})" for o in objects[:-1]) + ") {\n"
     if "tensor" in by_kind:
         reads, names = tensors(count)
@@ -410,7 +410,8 @@ def emit(bs: list[Binding]) -> str:
             for i, s in enumerate(sigs)
         )
         text += f"constexpr Signature s_{b.id}[] = {{\n    {made}}};\n"
-        text += f'constinit Parser p_{b.id}("{b.name}", s_{b.id});\n'
+        place = f', "{b.module}"' if b.module not in ("", "method") else ""
+        text += f'constinit Parser p_{b.id}("{b.name}", s_{b.id}{place});\n'
         text += f"PyObject* call_{b.id}(const ParsedArgs& r) {{\n    switch (r.index()) {{\n"
         for i, s in enumerate(sigs):
             text += _case(s, i)

@@ -8,9 +8,11 @@ from math import e, inf, nan, pi
 
 from lamina import _C, _lazy
 from lamina._C import *  # noqa: F403
+from lamina._legacy import *  # noqa: F403
 from lamina._ops_namespace import ops
 from lamina._type_info import finfo, iinfo, is_storage, typename
 from lamina._version import __version__
+from lamina.accelerator import Event, Stream
 from lamina.functional import (
     block_diag,
     broadcast_shapes,
@@ -27,6 +29,7 @@ from lamina.random import (
     seed,
     set_rng_state,
 )
+from lamina.storage import *  # noqa: F403
 
 newaxis = None
 
@@ -35,20 +38,59 @@ for _module, _name in (
     ("_tensor_str", "set_printoptions"),
     ("_tensor_str", "get_printoptions"),
     ("_fork_rng", "fork_rng"),
-):
+    ("_alias", "install_as_torch"),
+    ("compiler", "compile"),
+    ("accelerator", "get_device_module"),
+    *(
+        ("_settings", name)
+        for name in (
+            "get_num_interop_threads", "set_num_interop_threads", "use_deterministic_algorithms",
+            "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled",
+            "set_deterministic_debug_mode", "get_deterministic_debug_mode",
+            "get_float32_matmul_precision", "set_float32_matmul_precision", "set_warn_always",
+            "is_warn_always_enabled", "set_flush_denormal", "set_default_tensor_type", "_assert",
+        )
+    ),
+):  # fmt: skip
     globals()[_name] = _lazy.later("lamina." + _module, _name)
+# Operators of a few lines of Python.
+for _name in (
+    "atleast_2d", "atleast_3d", "aminmax", "cdist", "detach_", "dsplit", "einsum", "get_device",
+    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "norm", "range", "resize_as_",
+    "std_mean", "take_along_dim", "tensor_split", "tensordot", "trapezoid", "trapz",
+    "tril_indices", "triu_indices", "unique", "unique_consecutive", "var_mean", "vsplit",
+):  # fmt: skip
+    globals()[_name] = _lazy.later("lamina._composites", _name)
+for _name in ("from_dlpack", "to_dlpack"):
+    globals()[_name] = _lazy.later("lamina.utils.dlpack", _name)
 # No __getattr__ here: see lamina._lazy.
 _SUBMODULES = (
     "autograd",
+    "backends",
+    "compiler",
+    "cpu",
+    "cuda",
+    "distributed",
     "explain",
     "fft",
+    "jit",
+    "library",
     "linalg",
+    "mps",
+    "multiprocessing",
     "nn",
     "optim",
+    "overrides",
     "special",
     "testing",
+    "torch_version",
     "types",
     "utils",
+    "version",
+    "xpu",
+    "_dynamo",
+    "_tensor_str",
+    "_utils",
 )
 for _name in _SUBMODULES:
     _lazy.add_submodule(_sys.modules[__name__], _name)
@@ -58,14 +100,17 @@ del _module, _name
 def _attach():
     """Methods of Tensor that are written in Python; each loads its module at the first call."""
 
-    def forward(name):
+    def forward(name, place):
         def method(self, *args, **kwargs):
-            from lamina import _tensor
+            if type(self) is not Tensor and _C._has_torch_function_unary(self):  # noqa: F405
+                return _C._handle_torch_function(method, (self,), (self, *args), kwargs)
+            from importlib import import_module
 
-            return getattr(_tensor, name)(self, *args, **kwargs)
+            return getattr(import_module("lamina." + place), name)(self, *args, **kwargs)
 
         method.__name__ = name
         method.__qualname__ = "Tensor." + name
+        method.__module__ = "lamina._tensor"
         return method
 
     for name in (
@@ -78,8 +123,37 @@ def _attach():
         "new_tensor",
         "type",
         "storage_type",
+        "storage",
+        "_typed_storage",
+        "set_",
+        "is_shared",
+        "new",
+        "apply_",
+        "map_",
+        "map2_",
+        "is_nonzero",
+        "pin_memory",
+        "share_memory_",
+        "module_load",
+        "dim_order",
+        "resize",
+        "resize_as",
+        "record_stream",
+        "is_distributed",
+        "is_coalesced",
+        "to_dense",
+        "__dlpack__",
+        "__dlpack_device__",
+        "__array_wrap__",
+        "__reversed__",
+        "__setstate__",
     ):
-        setattr(Tensor, name, forward(name))  # noqa: F405
+        setattr(Tensor, name, forward(name, "_tensor"))  # noqa: F405
+    for name in (
+        "aminmax", "hsplit", "vsplit", "dsplit", "norm", "resize_as_", "take_along_dim",
+        "tensor_split", "unique", "unique_consecutive",
+    ):  # fmt: skip
+        setattr(Tensor, name, forward(name, "_composites"))  # noqa: F405
     Tensor.__div__ = Tensor.__truediv__  # noqa: F405
     Tensor.__rdiv__ = Tensor.__rtruediv__  # noqa: F405
     Tensor.__idiv__ = Tensor.__itruediv__  # noqa: F405

@@ -85,9 +85,8 @@ class _Floats:
             sizes = [abs(v) for v in shown]
             low, high = min(sizes), max(sizes)
             self.scientific = high / low > 1000 or high > 1e8 or (not self.whole and low < 1e-4)
-        if _options.sci_mode is not None:
-            self.scientific = _options.sci_mode
-        if shown:
+            if _options.sci_mode is not None:
+                self.scientific = _options.sci_mode
             self.width = max(len(self._text(v)) for v in shown)
 
     def _text(self, value):

@@ -88,7 +88,7 @@ class iinfo:
         self.min = -self.max - 1 if signed else 0
 
     def __repr__(self):
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={_shown(self.min)}, max={_shown(self.max)}, dtype={self.dtype})"
 
     def __eq__(self, other):
         return isinstance(other, iinfo) and self.dtype == other.dtype

@@ -3,6 +3,22 @@
 from lamina import _C
 
 
+def overridable(function):
+    """Gives a function the protocol of __torch_function__; lists among the arguments are looked into."""
+
+    def wrapped(*args, **kwargs):
+        relevant = [*args, *kwargs.values()]
+        relevant += [x for a in relevant if isinstance(a, (list, tuple)) for x in a]
+        if _C._has_torch_function(relevant):
+            return _C._handle_torch_function(wrapped, relevant, args, kwargs)
+        return function(*args, **kwargs)
+
+    for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+        setattr(wrapped, name, getattr(function, name))
+    wrapped.__wrapped__ = function
+    return wrapped
+
+
 def broadcast_shapes(*shapes):
     """The shape that all of the shapes broadcast to."""
     sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
@@ -22,6 +38,7 @@ def broadcast_shapes(*shapes):
     return _C.Size(result)
 
 
+@overridable
 def broadcast_tensors(*tensors):
     """The tensors as views of one common shape."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
@@ -30,6 +47,7 @@ def broadcast_tensors(*tensors):
     return tuple(t.expand(shape) for t in tensors)
 
 
+@overridable
 def meshgrid(*tensors, indexing="ij"):
     """Coordinates of a grid, one tensor an axis."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
@@ -52,6 +70,7 @@ def meshgrid(*tensors, indexing="ij"):
     return tuple(grids)
 
 
+@overridable
 def cartesian_prod(*tensors):
     """All combinations of the elements of vectors, one a row."""
     if len(tensors) == 1:
@@ -59,6 +78,7 @@ def cartesian_prod(*tensors):
     return _C.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
 
 
+@overridable
 def block_diag(*tensors):
     """A matrix with the given matrices along its diagonal."""
     blocks = [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors]
@@ -74,6 +94,7 @@ def block_diag(*tensors):
     return result
 
 
+@overridable
 def nonzero(input, *, out=None, as_tuple=False):
     """Coordinates of the elements that are not zero, in row-major order.
 

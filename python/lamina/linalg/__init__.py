@@ -12,4 +12,17 @@ for _name, _function in _C._submodule_functions.get("linalg", {}).items():
 for _name, _top in _SHARED.items():
     if hasattr(_C, _top):
         globals().setdefault(_name, getattr(_C, _top))
-__all__ = sorted(n for n in globals() if not n.startswith("_"))
+
+
+def __getattr__(name):
+    if name in ("norm", "vector_norm"):
+        from lamina import _composites
+
+        value = globals()[name] = getattr(
+            _composites, "linalg_norm" if name == "norm" else "vector_norm"
+        )
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = sorted({n for n in globals() if not n.startswith("_")} | {"norm", "vector_norm"})

@@ -1,0 +1,616 @@
+"""Operators that are a few calls of others, in Python."""
+
+import math
+
+from lamina import _C
+from lamina.functional import overridable
+
+_range = range  # torch has a function of that name
+
+
+def _letters(text):
+    """Labels of one operand: letters, and ... as one item."""
+    text = text.replace(" ", "")
+    if text.count("...") > 1:
+        raise RuntimeError("einsum: found more than one ellipsis in an operand's labels")
+    before, dots, after = text.partition("...")
+    for c in before + after:
+        if not (c.isascii() and c.isalpha()):
+            raise RuntimeError(f"einsum: invalid subscript {c!r}; expected letters of [a-zA-Z]")
+    return list(before) + (["..."] if dots else []) + list(after)
+
+
+def _from_sublists(args):
+    """einsum(a, [0, 1], b, [1, 2], [0, 2]) as equation and operands."""
+    names = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+    def text(labels):
+        return "".join("..." if n is Ellipsis else names[n] for n in labels)
+
+    operands, inputs = list(args[::2]), [text(a) for a in args[1::2]]
+    output = ""
+    if len(args) % 2:
+        output = "->" + text(operands.pop())
+    return ",".join(inputs) + output, operands
+
+
+@overridable
+def einsum(*args):
+    """Sums of products, by Einstein's convention.
+
+    Parameters
+    ----------
+    equation : str
+        Labels of the operands' dimensions and of the result's: ``"ij,jk->ik"``. Without an arrow the result has the labels
+        that appear once, in alphabetical order; ``...`` stands for dimensions that broadcast.
+    operands : Tensors
+        Or the form ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
+
+    Operands are taken from left to right, two at a time. Raises RuntimeError where labels and sizes do not fit.
+    """
+    if not args:
+        raise ValueError("einsum(): must specify the equation string and at least one operand")
+    if isinstance(args[0], str):
+        equation, operands = args[0], args[1:]
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+            operands = operands[0]
+    else:
+        equation, operands = _from_sublists(args)
+    operands = list(operands)
+    left, arrow, right = equation.partition("->")
+    inputs = [_letters(part) for part in left.split(",")]
+    if not operands:
+        raise ValueError("einsum(): must provide at least one operand")
+    if len(inputs) != len(operands):
+        raise RuntimeError(
+            f"einsum: the equation has {len(inputs)} operands, but {len(operands)} were given"
+        )
+    dots = 0  # dimensions that ... stands for
+    for labels, t in zip(inputs, operands):
+        named = len([x for x in labels if x != "..."])
+        extra = t.dim() - named
+        if extra < 0 or (extra and "..." not in labels):
+            raise RuntimeError(
+                f"einsum: the number of subscripts ({named}) does not fit an operand of {t.dim()} "
+                "dimensions"
+            )
+        dots = max(dots, extra)
+    dot_names = [f".{i}" for i in _range(dots)]
+    expanded = []
+    for labels, t in zip(inputs, operands):
+        extra = t.dim() - len([x for x in labels if x != "..."])
+        row = []
+        for x in labels:
+            row += dot_names[dots - extra :] if x == "..." else [x]
+        expanded.append(row)
+    counts = {}
+    for row in inputs:
+        for x in row:
+            if x != "...":
+                counts[x] = counts.get(x, 0) + 1
+    if arrow:
+        output = []
+        for x in _letters(right):
+            output += dot_names if x == "..." else [x]
+        for x in output:
+            if output.count(x) > 1:
+                raise RuntimeError(f"einsum: output subscript {x!r} appears more than once")
+            if x not in counts and x not in dot_names:
+                raise RuntimeError(f"einsum: output subscript {x!r} is in no operand")
+    else:
+        output = dot_names + sorted(x for x, n in counts.items() if n == 1)
+    sizes = {}
+    terms = []
+    for row, t in zip(expanded, operands):
+        # A label twice in one operand: its diagonal.
+        row = list(row)
+        i = 0
+        while i < len(row):
+            j = row.index(row[i], i + 1) if row[i] in row[i + 1 :] else None
+            if j is None:
+                i += 1
+                continue
+            if t.shape[i] != t.shape[j]:
+                raise RuntimeError(f"einsum: subscript {row[i]!r} is repeated with other sizes")
+            t = t.diagonal(0, i, j).movedim(-1, i)
+            del row[j]
+        for x, n in zip(row, t.shape):
+            if sizes.setdefault(x, n) == 1:
+                sizes[x] = n
+            elif n not in (1, sizes[x]):
+                raise RuntimeError(
+                    f"einsum: operands do not broadcast: subscript {x!r} has sizes {sizes[x]} and {n}"
+                )
+        terms.append((row, t))
+    row, t = terms[0]
+    for k, (other_row, other) in enumerate(terms[1:], 1):
+        later = {x for r, _ in terms[k + 1 :] for x in r} | set(output)
+        row, t = _contract(row, t, other_row, other, later)
+    gone = [i for i, x in enumerate(row) if x not in output]
+    if gone:
+        t = t.sum(gone)
+        row = [x for x in row if x in output]
+    absent = [x for x in output if x not in row]
+    for x in absent:
+        t = t.unsqueeze(-1)
+        row = [*row, x]
+    return t.permute([row.index(x) for x in output]) if row else t
+
+
+def _contract(row_a, a, row_b, b, keep):
+    """The product of two terms, summed over labels that nothing else needs: one batched matrix product."""
+    for row, name in ((row_a, "a"), (row_b, "b")):  # sum what only one of them has
+        t = a if name == "a" else b
+        other = row_b if name == "a" else row_a
+        alone = [i for i, x in enumerate(row) if x not in other and x not in keep]
+        if alone:
+            t = t.sum(alone)
+            row = [x for i, x in enumerate(row) if i not in alone]
+        if name == "a":
+            row_a, a = row, t
+        else:
+            row_b, b = row, t
+    shared = [x for x in row_a if x in row_b]
+    batch = [x for x in shared if x in keep]
+    summed = [x for x in shared if x not in keep]
+    for x in summed[:]:  # sizes 1 and n: the sum of products is a product with a sum
+        i, j = row_a.index(x), row_b.index(x)
+        if a.shape[i] != b.shape[j]:
+            if a.shape[i] == 1:
+                a, b = a.squeeze(i), b.sum(j)
+            else:
+                a, b = a.sum(i), b.squeeze(j)
+            row_a = [y for y in row_a if y != x]
+            row_b = [y for y in row_b if y != x]
+            summed.remove(x)
+    only_a = [x for x in row_a if x not in row_b]
+    only_b = [x for x in row_b if x not in row_a]
+    a = a.permute([row_a.index(x) for x in batch + only_a + summed])
+    b = b.permute([row_b.index(x) for x in batch + summed + only_b])
+    n = len(batch)
+    common = [max(p, q) if 0 not in (p, q) else 0 for p, q in zip(a.shape[:n], b.shape[:n])]
+    left = list(a.shape[n : n + len(only_a)])
+    right = list(b.shape[n + len(summed) :])
+    k = math.prod(a.shape[n + len(only_a) :])
+    if summed:
+        a = a.expand([*common, *a.shape[n:]]).reshape([*common, math.prod(left), k])
+        b = b.expand([*common, *b.shape[n:]]).reshape([*common, k, math.prod(right)])
+        result = _C.matmul(a, b).reshape([*common, *left, *right])
+    else:
+        a = a.reshape([*a.shape, *[1] * len(only_b)])
+        b = b.reshape([*b.shape[:n], *[1] * len(only_a), *b.shape[n:]])
+        result = a * b
+    return batch + only_a + only_b, result
+
+
+@overridable
+def tensordot(a, b, dims=2, out=None):
+    """Sums of products over `dims` last dimensions of `a` and first of `b`, or over two lists of dimensions."""
+    if isinstance(dims, _C.Tensor):
+        dims = dims.tolist() if dims.dim() else dims.item()
+    if isinstance(dims, int):
+        if dims < 0 or dims > min(a.dim(), b.dim()):
+            raise RuntimeError(
+                f"tensordot: expects dims >= 0 and at most the dimensions; got {dims}"
+            )
+        dims_a, dims_b = list(_range(a.dim() - dims, a.dim())), list(_range(dims))
+    else:
+        dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    dims_a = [d % max(a.dim(), 1) for d in dims_a]
+    dims_b = [d % max(b.dim(), 1) for d in dims_b]
+    if len(dims_a) != len(dims_b):
+        raise RuntimeError("tensordot: both dimension lists should have same length")
+    keep_a = [d for d in _range(a.dim()) if d not in dims_a]
+    keep_b = [d for d in _range(b.dim()) if d not in dims_b]
+    for i, j in zip(dims_a, dims_b):
+        if a.shape[i] != b.shape[j] and 1 not in (a.shape[i], b.shape[j]):
+            raise RuntimeError(
+                f"tensordot: contracted dimensions need to match, but first has size {a.shape[i]} "
+                f"in dim {i} and second has size {b.shape[j]} in dim {j}"
+            )
+        if a.shape[i] != b.shape[j]:
+            if a.shape[i] == 1:
+                b = b.sum(j, keepdim=True)
+            else:
+                a = a.sum(i, keepdim=True)
+    k = math.prod(a.shape[d] for d in dims_a)
+    shape = [a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b]
+    left = a.permute(keep_a + dims_a).reshape(math.prod(a.shape[d] for d in keep_a), k)
+    right = b.permute(dims_b + keep_b).reshape(k, math.prod(b.shape[d] for d in keep_b))
+    result = _C.mm(left, right).reshape(shape)
+    return result if out is None else out.resize_(shape).copy_(result)
+
+
+def _runs(sorted_flat):
+    """Where a sorted vector, or matrix of rows, changes: truth values, the first one True."""
+    n = sorted_flat.shape[0]
+    change = _C.ones(n, dtype=_C.bool)
+    if n > 1:
+        differs = sorted_flat[1:] != sorted_flat[:-1]
+        change[1:] = differs if differs.dim() == 1 else differs.any(1)
+    return change
+
+
+def _picked(values, change, order, return_inverse, return_counts):
+    starts = _C.nonzero(change).reshape(-1)
+    result = [values[starts]]
+    if return_inverse:
+        number = change.to(_C.int64).cumsum(0) - 1
+        inverse = _C.empty_like(number)
+        inverse[order] = number
+        result.append(inverse)
+    if return_counts:
+        ends = _C.cat([starts[1:], starts.new_full((1,), len(change))]) if len(starts) else starts
+        result.append(ends - starts)
+    return result
+
+
+def _rows_order(rows):
+    order = _C.arange(rows.shape[0])
+    for column in _range(rows.shape[1] - 1, -1, -1):
+        order = order[_C.sort(rows[order, column], stable=True)[1]]
+    return order
+
+
+@overridable
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The different values, in order.
+
+    Parameters
+    ----------
+    sorted : bool
+        Accepted; they are always in order.
+    return_inverse, return_counts : bool
+        Also the place of each element's value, and how often each value stands there; int64.
+    dim : int
+        Slices along a dimension are compared, instead of elements.
+    """
+    if dim is None:
+        flat = input.detach().reshape(-1)
+        order = _C.sort(flat, stable=True)[1]
+        values = flat[order]
+        result = _picked(values, _runs(values), order, return_inverse, return_counts)
+        if return_inverse:
+            result[1] = result[1].reshape(input.shape)
+    else:
+        front = input.detach().movedim(dim, 0)
+        rows = front.reshape(front.shape[0], -1)
+        order = _rows_order(rows)
+        values = rows[order]
+        result = _picked(values, _runs(values), order, return_inverse, return_counts)
+        shape = [result[0].shape[0], *front.shape[1:]]
+        result[0] = result[0].reshape(shape).movedim(0, dim)
+    return result[0] if len(result) == 1 else tuple(result)
+
+
+@overridable
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """Without repetitions of the element (or slice) before; see `unique` for the other results."""
+    front = input.detach().reshape(-1) if dim is None else input.detach().movedim(dim, 0)
+    rows = front if dim is None else front.reshape(front.shape[0], -1)
+    order = _C.arange(rows.shape[0])
+    result = _picked(rows, _runs(rows), order, return_inverse, return_counts)
+    if dim is None:
+        if return_inverse:
+            result[1] = result[1].reshape(input.shape)
+    else:
+        shape = [result[0].shape[0], *front.shape[1:]]
+        result[0] = result[0].reshape(shape).movedim(0, dim)
+    return result[0] if len(result) == 1 else tuple(result)
+
+
+@overridable
+def var_mean(input, dim=None, *, correction=1, keepdim=False, unbiased=None):
+    """Variance and mean, a tuple."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    correction = correction if unbiased is None else int(unbiased)
+    mean = input.mean() if dim is None and not keepdim else input.mean(dim, keepdim=keepdim)
+    return input.var(dim, correction=correction, keepdim=keepdim), mean
+
+
+@overridable
+def std_mean(input, dim=None, *, correction=1, keepdim=False, unbiased=None):
+    """Standard deviation and mean, a tuple."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    correction = correction if unbiased is None else int(unbiased)
+    mean = input.mean() if dim is None and not keepdim else input.mean(dim, keepdim=keepdim)
+    return input.std(dim, correction=correction, keepdim=keepdim), mean
+
+
+@overridable
+def atleast_2d(*tensors):
+    """Each as a view of at least two dimensions; new ones come first."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        return tuple(atleast_2d(t) for t in tensors[0])
+    rows = tuple(t.reshape(1, -1) if t.dim() < 2 else t for t in tensors)
+    return rows[0] if len(rows) == 1 else rows
+
+
+@overridable
+def atleast_3d(*tensors):
+    """Each as a view of at least three dimensions."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        return tuple(atleast_3d(t) for t in tensors[0])
+    deep = tuple(atleast_2d(t).unsqueeze(-1) if t.dim() < 3 else t for t in tensors)
+    deep = tuple(t.unsqueeze(-1) if t.dim() < 3 else t for t in deep)
+    return deep[0] if len(deep) == 1 else deep
+
+
+@overridable
+def tensor_split(input, indices_or_sections, dim=0):
+    """Views of parts along a dimension: so many, as equal as can be, or between the indices."""
+    n = input.size(dim)
+    at = indices_or_sections
+    if isinstance(at, _C.Tensor):
+        at = at.tolist()
+    if isinstance(at, int):
+        if at <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {at}")
+        if at > 1 << 20:
+            raise RuntimeError(f"tensor_split: too many sections; got {at}")
+        bounds = [0]
+        for i in _range(at):
+            bounds.append(bounds[-1] + n // at + (i < n % at))
+    else:
+        bounds = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in at), n]
+    return tuple(input.narrow(dim, a, max(b - a, 0)) for a, b in zip(bounds, bounds[1:]))
+
+
+def hsplit(input, indices_or_sections):
+    """tensor_split along the second dimension; of vectors along their only one."""
+    if input.dim() == 0:
+        raise RuntimeError("hsplit: requires a tensor with at least 1 dimension; got 0")
+    return tensor_split(input, indices_or_sections, 0 if input.dim() == 1 else 1)
+
+
+def vsplit(input, indices_or_sections):
+    """tensor_split along the first dimension."""
+    if input.dim() < 2:
+        raise RuntimeError(f"vsplit: requires at least 2 dimensions; got {input.dim()}")
+    return tensor_split(input, indices_or_sections, 0)
+
+
+def dsplit(input, indices_or_sections):
+    """tensor_split along the third dimension."""
+    if input.dim() < 3:
+        raise RuntimeError(f"dsplit: requires at least 3 dimensions; got {input.dim()}")
+    return tensor_split(input, indices_or_sections, 2)
+
+
+@overridable
+def take_along_dim(input, indices, dim=None, *, out=None):
+    """gather with sizes that broadcast; without a dimension, of the flattened tensor."""
+    if dim is None:
+        result = input.reshape(-1).gather(0, indices.reshape(-1))
+    else:
+        if input.dim() != indices.dim():
+            raise RuntimeError(
+                "take_along_dim: input and indices should have the same number of dimensions; got "
+                f"{input.dim()} and {indices.dim()}"
+            )
+        dim = dim % input.dim()
+        shape = [max(a, b) if 0 not in (a, b) else 0 for a, b in zip(input.shape, indices.shape)]
+        wide = [s if i != dim else n for i, (s, n) in enumerate(zip(shape, input.shape))]
+        thin = [s if i != dim else n for i, (s, n) in enumerate(zip(shape, indices.shape))]
+        result = input.expand(wide).gather(dim, indices.expand(thin))
+    return result if out is None else out.resize_(result.shape).copy_(result)
+
+
+def _triangle(mask, dtype):
+    return _C.nonzero(mask).t().contiguous().to(dtype)
+
+
+def tril_indices(row, col, offset=0, *, dtype=_C.int64, device="cpu", layout=_C.strided):
+    """Coordinates (2, n) of the lower triangle of a matrix."""
+    rows, cols = _C.arange(row).unsqueeze(1), _C.arange(col)
+    return _triangle(cols - rows <= offset, dtype)
+
+
+def triu_indices(row, col, offset=0, *, dtype=_C.int64, device="cpu", layout=_C.strided):
+    """Coordinates (2, n) of the upper triangle of a matrix."""
+    rows, cols = _C.arange(row).unsqueeze(1), _C.arange(col)
+    return _triangle(cols - rows >= offset, dtype)
+
+
+@overridable
+def isin(elements, test_elements, *, assume_unique=False, invert=False):
+    """For each element, whether it is one of the others."""
+    elements = elements if isinstance(elements, _C.Tensor) else _C.tensor(elements)
+    tests = test_elements if isinstance(test_elements, _C.Tensor) else _C.tensor(test_elements)
+    if tests.numel() < 16:
+        result = _C.zeros(elements.shape, dtype=_C.bool)
+        for value in tests.reshape(-1):
+            result |= elements == value
+    else:
+        both = _C.cat([elements.reshape(-1), tests.reshape(-1)])
+        places = unique(both, return_inverse=True)[1]
+        known = _C.zeros(int(places.max()) + 1, dtype=_C.bool)
+        known[places[elements.numel() :]] = True
+        result = known[places[: elements.numel()]].reshape(elements.shape)
+    return ~result if invert else result
+
+
+@overridable
+def aminmax(input, *, dim=None, keepdim=False):
+    """Smallest and largest, a named tuple (min, max)."""
+    dims = [] if dim is None else [dim]
+    return _aminmax((_C.amin(input, dims, keepdim), _C.amax(input, dims, keepdim)))
+
+
+def _aminmax(values):
+    from collections import namedtuple
+
+    return namedtuple("aminmax", ("min", "max"))(*values)
+
+
+@overridable
+def trapezoid(y, x=None, *, dx=None, dim=-1):
+    """The integral by the trapezoidal rule along a dimension."""
+    n = y.size(dim)
+    left, right = y.narrow(dim, 0, max(n - 1, 0)), y.narrow(dim, min(1, n), max(n - 1, 0))
+    if x is None:
+        return (left + right).sum(dim) * (0.5 * (1 if dx is None else dx))
+    if x.dim() == 1 and y.dim() > 1:
+        shape = [1] * y.dim()
+        shape[dim] = -1
+        x = x.reshape(shape)
+    return ((left + right) * _C.diff(x, dim=dim)).sum(dim) * 0.5
+
+
+trapz = trapezoid
+
+
+@overridable
+def cdist(x1, x2, p=2.0, compute_mode=None):
+    """Distances (..., m, n) between the rows of two matrices, by the p-norm."""
+    if x1.dim() < 2 or x2.dim() < 2:
+        raise RuntimeError("cdist only supports at least 2D tensors")
+    if x1.size(-1) != x2.size(-1):
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns; got {x1.size(-1)} and {x2.size(-1)}"
+        )
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    difference = (x1.unsqueeze(-2) - x2.unsqueeze(-3)).abs()
+    if p == 0:
+        return (difference != 0).to(x1.dtype).sum(-1)
+    if p == math.inf:
+        return difference.amax(-1)
+    if p == 1:
+        return difference.sum(-1)
+    if p == 2:
+        return (difference * difference).sum(-1).sqrt()
+    return difference.pow(p).sum(-1).pow(1 / p)
+
+
+def _dims_of(dim):
+    return [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
+
+
+@overridable
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The norm of vectors: (sum of |x|^ord)^(1/ord); inf and -inf are the largest and the smallest, 0 counts.
+
+    The gradient of the 2-norm of zeros is zero.
+    """
+    if dtype is not None:
+        x = x.to(dtype)
+    if not (x.is_floating_point() or x.is_complex()):
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype}"
+        )
+    dims = _dims_of(dim) or list(_range(x.dim()))
+    if not dims:
+        x, dims = x.reshape(1), [0]
+        shape = []
+    else:
+        shape = None
+    size = x.abs()
+    ord = float(ord)
+    if ord == math.inf:
+        result = size.amax(dims, keepdim)
+    elif ord == -math.inf:
+        result = size.amin(dims, keepdim)
+    elif ord == 0:
+        result = (size != 0).to(size.dtype).sum(dims, keepdim)
+    elif ord == 1:
+        result = size.sum(dims, keepdim)
+    else:
+        total = (size * size if ord == 2 else size.pow(ord)).sum(dims, keepdim)
+        zero = total == 0
+        safe = _C.where(zero, 1.0, total).to(total.dtype)
+        root = safe.sqrt() if ord == 2 else safe.pow(1 / ord)
+        result = _C.where(zero, 0.0 if ord > 0 else math.inf, root).to(total.dtype)
+        if ord < 0:
+            result = _C.where(_C.isinf(total), 0.0, result).to(total.dtype)
+    if shape is not None:
+        result = result.reshape(shape)
+    return result if out is None else out.resize_(result.shape).copy_(result)
+
+
+@overridable
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """The norm of a tensor, or along dimensions; `p` is a number, inf, or "fro", which is 2."""
+    if p == "nuc":
+        from lamina._missing import missing
+
+        raise missing("torch.norm with p='nuc'")
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"norm: only valid values of p are numbers, 'fro' and 'nuc'; got {p!r}")
+    return vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)
+
+
+def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
+    """The norm of vectors, or of matrices where `ord` is "fro" or two dimensions are given."""
+    dims = _dims_of(dim)
+    matrix = len(dims) == 2 or (not dims and A.dim() == 2 and ord is not None)
+    if ord is None or not matrix or ord == "fro":
+        return vector_norm(
+            A, 2 if ord in (None, "fro") else ord, dim, keepdim, dtype=dtype, out=out
+        )
+    a, b = (d % A.dim() for d in (dims or [0, 1]))
+    if ord in (1, -1, math.inf, -math.inf):
+        along, left = (a, b) if abs(ord) == 1 else (b, a)
+        sums = (A if dtype is None else A.to(dtype)).abs().sum(along, keepdim=True)
+        result = sums.amax(left, True) if ord > 0 else sums.amin(left, True)
+        result = result if keepdim else result.squeeze((a, b))
+        return result if out is None else out.resize_(result.shape).copy_(result)
+    from lamina._missing import missing
+
+    raise missing(f"torch.linalg.norm with ord={ord!r} of matrices")
+
+
+def get_device(input):
+    """The index of the tensor's device; -1 for the CPU."""
+    return input.get_device()
+
+
+def is_signed(input):
+    """Whether the element type has a sign."""
+    return input.is_signed()
+
+
+def is_inference(input):
+    """Whether the tensor was made under inference_mode."""
+    return input.is_inference()
+
+
+def is_same_size(input, other):
+    """Whether both have the same sizes."""
+    return input.is_same_size(other)
+
+
+def resize_as_(input, the_template, *, memory_format=None):
+    """Resize in place to the sizes of another tensor."""
+    return input.resize_(the_template.shape)
+
+
+def detach_(input):
+    """Forget the history, in place."""
+    return input.detach_()
+
+
+def range(start=0, end=None, step=1, **options):  # noqa: A001
+    """arange with the end included; deprecated in torch, too."""
+    if end is None:
+        raise TypeError("range() is missing the argument 'end'")
+    import warnings
+
+    warnings.warn("torch.range is deprecated: use arange, which leaves the end out", stacklevel=2)
+    options.setdefault("dtype", _C.get_default_dtype())
+    count = int((end - start) / step) + 1
+    return (_C.arange(count) * step + start).to(options["dtype"])
+
+
+NAMES = (
+    "atleast_2d", "atleast_3d", "aminmax", "cdist", "detach_", "dsplit", "einsum", "get_device",
+    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "norm", "range", "resize_as_", "std_mean",
+    "take_along_dim", "tensor_split", "tensordot", "trapezoid", "trapz", "tril_indices",
+    "triu_indices", "unique", "unique_consecutive", "var_mean", "vsplit",
+)  # fmt: skip
+METHODS = (
+    "aminmax", "hsplit", "vsplit", "dsplit", "norm", "resize_as_", "take_along_dim", "tensor_split",
+    "unique", "unique_consecutive",
+)  # fmt: skip

@@ -1,0 +1,103 @@
+"""What pickles of tensors name: functions that make tensors from storages."""
+
+from lamina import _C
+
+
+def _untyped(storage):
+    return getattr(storage, "_untyped_storage", storage)
+
+
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    return _C._from_storage(_untyped(storage), storage.dtype, storage_offset, size, stride)
+
+
+def _rebuild_tensor_v2(
+    storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None
+):
+    tensor = _rebuild_tensor(storage, storage_offset, size, stride)
+    if requires_grad:
+        tensor.requires_grad_()
+    return tensor
+
+
+def _rebuild_tensor_v3(
+    storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None
+):
+    tensor = _C._from_storage(_untyped(storage), dtype, storage_offset, size, stride)
+    if requires_grad:
+        tensor.requires_grad_()
+    return tensor
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    return _C.empty_strided(size, stride, dtype=dtype, device="meta").requires_grad_(requires_grad)
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    from lamina import nn
+
+    return nn.Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    parameter = _rebuild_parameter(data, requires_grad, backward_hooks)
+    return _set_obj_state(parameter, state)
+
+
+def _set_obj_state(obj, state):
+    if isinstance(state, tuple):
+        attributes, slots = state
+    else:
+        attributes, slots = state, None
+    for name, value in (attributes or {}).items():
+        setattr(obj, name, value)
+    for name, value in (slots or {}).items():
+        setattr(obj, name, value)
+    return obj
+
+
+def _get_obj_state(obj):
+    slots = {
+        name: getattr(obj, name)
+        for kind in type(obj).__mro__
+        for name in vars(kind).get("__slots__", ())
+        if isinstance(vars(kind).get("__slots__"), (tuple, list)) and hasattr(obj, name)
+    }
+    attributes = dict(obj.__dict__)
+    return (attributes, slots) if slots else attributes
+
+
+def _flatten_dense_tensors(tensors):
+    """All elements of several tensors, one after the other."""
+    return _C.cat([t.contiguous().reshape(-1) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """Views of a flat tensor with the shapes of others."""
+    result, at = [], 0
+    for t in tensors:
+        result.append(flat.narrow(0, at, t.numel()).view_as(t))
+        at += t.numel()
+    return tuple(result)
+
+
+class ExceptionWrapper:
+    """An exception of another process, with its text."""
+
+    def __init__(self, exc_info=None, where="in background"):
+        import sys
+        import traceback
+
+        exc_info = exc_info or sys.exc_info()
+        self.exc_type = exc_info[0]
+        self.exc_msg = "".join(traceback.format_exception(*exc_info))
+        self.where = where
+
+    def reraise(self):
+        """Raise it here."""
+        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        try:
+            error = self.exc_type(text)
+        except Exception:
+            raise RuntimeError(text) from None
+        raise error

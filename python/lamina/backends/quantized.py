@@ -1,0 +1,4 @@
+"""Engines for quantized tensors: none."""
+
+engine = "none"
+supported_engines = ["none"]
