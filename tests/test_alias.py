@@ -83,6 +83,7 @@ def test_missing_names_raise_where_they_are_used():
         for use in (Derived, FSDP, lambda: torch.istft(1), lambda: bool(torch.fx.wrap)):
             try: use()
             except NotImplementedError as error: print(isinstance(error, AttributeError), str(error).split(":")[0])
+        class Net(torch.nn.modules.rnn.GRU): pass
         print(isinstance(1, FSDP), hasattr(torch, "istft"), getattr(torch, "istft", 7), FSDP)
     """
     assert run(code) == [

@@ -5,7 +5,6 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from lamina.utils import _pytree as pytree
 from lamina.utils._pytree import tree_flatten, tree_map, tree_unflatten
 

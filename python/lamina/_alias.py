@@ -101,7 +101,7 @@ def _complete(module, peer=None):
         if own is not None:
             try:
                 return own(name)
-            except AttributeError:
+            except (AttributeError, ModuleNotFoundError):
                 pass
         if name.startswith("__"):
             raise AttributeError(f"module {peer!r} has no attribute {name!r}")

@@ -46,6 +46,8 @@ def peer_name(name: str) -> str:
 
 def _is_written(depth: int) -> bool:
     frame = sys._getframe(depth + 1)
+    while frame.f_back and frame.f_globals.get("__name__") == "lamina._lazy":
+        frame = frame.f_back  # the first look into a module that waited
     return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] in _WRITTEN
 
 

@@ -75,12 +75,19 @@ class _Reader(ast.NodeVisitor):
             self.generic_visit(node)
 
 
+def _has(place, name):
+    try:
+        return hasattr(place, name)
+    except ImportError:
+        return False
+
+
 def _resolve(name):
     """The part of a dotted name that is missing, or None."""
     parts = name.split(".")
     place = importlib.import_module("lamina")
     for i, part in enumerate(parts[1:], 1):
-        if hasattr(place, part):
+        if _has(place, part):
             place = getattr(place, part)
         elif isinstance(place, types.ModuleType):
             try:
