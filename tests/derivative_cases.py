@@ -347,6 +347,7 @@ def _composites(dtype):
     yield of("logaddexp", lamina.logaddexp, m, m)
     yield of("getitem", lambda a: a[None, 1:, ..., [0, 2]] * a[0, 1], m)
     yield of("fill", lambda a: a.masked_fill(MASK, a[0, 0] * a[1, 1]), m)
+    yield of("index_fill", lambda a: a.index_fill(1, index(2, 0), a[0, 0]), m)
     yield of("roll", lambda a: a.flatten()[1:] * a.reshape(-1)[:-1], m)
     yield of("div_zero", lambda a, b: lamina._C._call_operator("aten::_div_zero", a, b), m, m)
     if dtype == F64:

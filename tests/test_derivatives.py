@@ -244,6 +244,7 @@ BOUNDARIES = {
     "index_copy twice": (lambda x: lamina.zeros(2, dtype=F64).index_copy(0, T([1, 1, 0]), x), v(1.0, 2.0, 3.0)),
     "expand": (lambda x: x.expand(2, 3) * v(1.0, 2.0, 3.0), v(1.0, 0.0, 2.0)),
     "as_strided overlapping": (lambda x: lamina.as_strided(x, (3, 2), (1, 1)), v(1.0, 0.0, 2.0, 1.0)),
+    "index_fill twice": (lambda x: lamina.zeros(3, dtype=F64).index_fill(0, T([1, 1]), x[0]), v(2.0)),
     "cat twice": (lambda x: lamina.cat([x, x * x]), v(0.0, 2.0)),
 }  # fmt: skip
 

@@ -51,4 +51,18 @@ Tensor take(const Tensor& self, const Tensor& index) {
   return ops::index(flat, at);
 }
 
+Tensor index_fill_tensor(const Tensor& self, int64_t dim, const Tensor& index,
+                         const Tensor& value) {
+  LAMINA_CHECK(value.dim() == 0,
+               "index_fill: only supports a 0-dimensional value tensor; got a value with ",
+               value.dim(), " dimensions; expected none");
+  if (self.dim() == 0) {
+    wrap_dim(dim, 0, "index_fill");
+    return ops::reshape(index_fill_tensor(ops::unsqueeze(self, 0), 0, index, value), {});
+  }
+  Sizes sizes{std::span<const int64_t>(self.sizes())};
+  sizes[wrap_dim(dim, self.dim(), "index_fill")] = index.numel();
+  return ops::index_copy(self, dim, index, ops::expand(ops::_to_dtype(value, self.dtype()), sizes));
+}
+
 }  // namespace lamina::composite

@@ -164,7 +164,7 @@ def rule(op: Operator, f: Function) -> str:
     again = f"{kernel}(keys, {cpp.args_of(f.schema)})"
     text = f"{returns} {kernel}(KeySet keys, {params});\nnamespace {{\n"
     text += (
-        f"[[gnu::cold]] {returns} {f.op_id}_forward(int level, KeySet keys, {params}) {{\n"
+        f"[[gnu::cold, gnu::noinline]] {returns} {f.op_id}_forward(int level, KeySet keys, {params}) {{\n"
         "  const forward::Hide hide(level);\n"
     )
     if op.is_view:
