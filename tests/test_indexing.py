@@ -104,7 +104,7 @@ def test_tensor_of_no_dimension_selects():
         ((0, 0, 0, 0, 0), IndexError),
         ((Ellipsis, Ellipsis), IndexError),
         (1.5, IndexError),
-        ("a", IndexError),
+        ("a", TypeError),
         (slice(None, None, 0), ValueError),
         (slice(None, None, 0), ValueError),
         (slice("a", None), TypeError),

@@ -82,10 +82,20 @@ class _Renaming(importlib.abc.Loader):
         return self.loader.create_module(spec)
 
     def exec_module(self, module):
-        code = self.loader.get_code(module.__spec__.name)
-        module.__name__ = _renamed(module.__spec__.name)
-        exec(code, module.__dict__)
-        if module.__spec__.name in _TOP:
+        name, kind = module.__spec__.name, type(module)
+        code = self.loader.get_code(name)
+        waiting = _lazy._waiting.pop(name, None)
+        if kind is _lazy._LazyModule:  # what it looks up in itself while it runs is there or not
+            module.__class__ = types.ModuleType
+        module.__name__ = _renamed(name)
+        try:
+            exec(code, module.__dict__)
+        except BaseException:
+            module.__name__, module.__class__ = name, kind
+            if waiting is not None:
+                _lazy._waiting[name] = waiting
+            raise
+        if name in _TOP:
             _say_top(module)
         _complete(module)
 
@@ -125,7 +135,12 @@ class _Finder(importlib.abc.MetaPathFinder):
                 return importlib.machinery.ModuleSpec(name, _NoModule(), is_package=True)
             return None
         if top == "lamina" and name not in _OWN:
-            spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+            waiting = _lazy._waiting.get(name)
+            spec = (
+                importlib.machinery.PathFinder.find_spec(name, path, target)
+                if waiting is None
+                else waiting.__spec__
+            )
             if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
                 spec.loader = _Renaming(spec.loader)
             return spec
