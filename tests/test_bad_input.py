@@ -394,7 +394,7 @@ seed, log_path, seconds = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
 only = sys.argv[4:]
 rng = random.Random(seed)
 lamina.set_num_threads(1)
-lamina._C.set_memory_limit(2 << 30) if hasattr(lamina._C, "set_memory_limit") else None
+lamina._C._memory_set_limit(2 << 30)
 import resource, time
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

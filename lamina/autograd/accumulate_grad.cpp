@@ -1,5 +1,8 @@
 #include "lamina/autograd/accumulate_grad.h"
 
+#include <atomic>
+#include <thread>
+
 #include "lamina/autograd/forward.h"
 #include "lamina/core/error.h"
 #include "lamina/kernels/generated_support.h"
@@ -12,8 +15,21 @@
 namespace lamina::autograd {
 
 namespace {
+// Taken twice by every recorded operator on a leaf, and hardly ever waited for: letting go of it is
+// a plain store.
+class SpinLock {
+ public:
+  void lock() {
+    while (taken_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+  }
+  void unlock() { taken_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag taken_;
+};
+
 // Guards every leaf's weak slot; held for a few instructions, and nothing is locked inside.
-std::mutex accumulators;
+constinit SpinLock accumulators;
 }  // namespace
 
 IntrusivePtr<Node> accumulator_of(const Tensor& leaf) {

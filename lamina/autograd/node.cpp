@@ -14,7 +14,9 @@ namespace {
 // Nodes of one thread run in reverse order of their making; other threads' nodes are only ordered
 // by dependencies.
 constinit thread_local uint64_t t_sequence = 0;
-constinit thread_local std::vector<const Node*>* t_dying = nullptr;
+// Mostly one node at a time: room for some on the stack.
+using Dying = SmallVector<const Node*, 16>;
+constinit thread_local Dying* t_dying = nullptr;
 constinit thread_local Node* t_newest = nullptr;
 }  // namespace
 
@@ -76,7 +78,7 @@ void Node::destroy() const noexcept {
     t_dying->push_back(this);
     return;
   }
-  std::vector<const Node*> dying{this};
+  Dying dying{this};
   t_dying = &dying;
   while (!dying.empty()) {
     const Node* n = dying.back();
