@@ -112,6 +112,79 @@ def gemm(t):
     return calls
 
 
+@group
+def train(t):
+    """Training steps written with plain tensors: recording, backward, and the optimizer's writes."""
+
+    def network(sizes, batch):
+        t.manual_seed(0)
+        weights = [t.randn(i, o) * 0.1 for i, o in zip(sizes, sizes[1:], strict=False)]
+        parameters = [p.requires_grad_() for w in weights for p in (w, t.zeros(w.shape[1]))]
+        x, y = t.randn(batch, sizes[0]), t.randint(0, sizes[-1], (batch,))
+
+        def loss():
+            h = x
+            for i in range(0, len(parameters), 2):
+                h = t.addmm(parameters[i + 1], h, parameters[i])
+                if i + 2 < len(parameters):
+                    h = h.relu()
+            return t.nn.functional.cross_entropy(h, y)
+
+        return parameters, loss
+
+    def sgd(sizes, batch):
+        parameters, loss = network(sizes, batch)
+        momentum = [t.zeros(p.shape) for p in parameters]
+
+        def step():
+            for p in parameters:
+                p.grad = None
+            loss().backward()
+            with t.no_grad():
+                for p, m in zip(parameters, momentum, strict=True):
+                    m.mul_(0.9).add_(p.grad)
+                    p.add_(m, alpha=-1e-3)
+
+        return step
+
+    def adamw(sizes, batch):
+        parameters, loss = network(sizes, batch)
+        means = [t.zeros(p.shape) for p in parameters]
+        squares = [t.zeros(p.shape) for p in parameters]
+        count = 0
+
+        def step():
+            nonlocal count
+            count += 1
+            for p in parameters:
+                p.grad = None
+            loss().backward()
+            rate = 1e-3 / (1 - 0.9**count)
+            scale = (1 - 0.999**count) ** 0.5
+            with t.no_grad():
+                for p, m, v in zip(parameters, means, squares, strict=True):
+                    p.mul_(1 - 1e-5)
+                    m.lerp_(p.grad, 0.1)
+                    v.mul_(0.999).addcmul_(p.grad, p.grad, value=0.001)
+                    p.addcdiv_(m, v.sqrt().div_(scale).add_(1e-8), value=-rate)
+
+        return step
+
+    leaf, one = t.ones(1, requires_grad=True), t.ones(1)
+
+    def chain():
+        y = leaf
+        for _ in range(100_000):
+            y = y * one
+        y.backward()
+
+    return {
+        "mlp_tiny_sgd": sgd((16, 32, 4), 8),
+        "mlp_digits_adamw": adamw((64, 128, 128, 10), 64),
+        "chain_100000": chain,
+    }
+
+
 def seconds_per_call(call, budget, rounds=5):
     """The smallest mean over some rounds that fill the budget."""
     call()
