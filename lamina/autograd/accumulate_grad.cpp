@@ -49,9 +49,11 @@ AccumulateGrad::~AccumulateGrad() {
   if (m.accumulator == this) m.accumulator = nullptr;
 }
 
-NodeHooks* AccumulateGrad::leaf_hooks() const {
+std::vector<NodeHooks::OfResult> AccumulateGrad::leaf_hooks() const {
   const Meta* m = meta(variable_);
-  return m ? m->leaf_hooks.get() : nullptr;
+  if (!m) return {};
+  const std::lock_guard lock(hooks_mutex);
+  return m->leaf_hooks ? m->leaf_hooks->tensor : std::vector<NodeHooks::OfResult>();
 }
 
 void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
@@ -68,10 +70,11 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
     if (!(incoming.keys() & KeySet::of(DispatchKey::Conjugate, DispatchKey::Negative)).empty())
       incoming = ops::resolve_neg(ops::resolve_conj(incoming));
     if (m.grad.defined()) {
+      const Tensor current = m.grad;  // a program may set .grad to None meanwhile
       if (grad_enabled())
-        m.grad = ops::add(m.grad, incoming);
+        m.grad = ops::add(current, incoming);
       else
-        ops::add_(m.grad, incoming);
+        ops::add_(current, incoming);
     } else if (grad_enabled() || forward::num_levels()) {
       m.grad = ops::clone(incoming);
     } else if (incoming.keys().has(DispatchKey::Python)) {

@@ -16,7 +16,7 @@ class AccumulateGrad final : public Node {
   const char* name() const override { return "AccumulateGrad"; }
   void apply(std::span<Tensor> grads, std::span<Tensor> results) override;
   void release_saved() override {}
-  NodeHooks* leaf_hooks() const override;
+  std::vector<NodeHooks::OfResult> leaf_hooks() const override;
   const Tensor& variable() const { return variable_; }
 
  private:

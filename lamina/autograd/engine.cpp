@@ -238,11 +238,15 @@ void fit_to_edge(const Edge& edge, const char* name, size_t i, Tensor& grad) {
     fit_gradient(edge.node->output(edge.output_nr), name, i, grad);
 }
 
+template <class T>
+std::vector<T> copied(const std::vector<T>& list) {
+  const std::lock_guard lock(hooks_mutex);
+  return list;
+}
+
+// Hooks that are registered while these run wait for the next pass.
 void run_tensor_hooks(const std::vector<NodeHooks::OfResult>& hooks, std::vector<Tensor>& grads) {
-  // A hook may register others: those wait for the next pass.
-  const size_t n = hooks.size();
-  for (size_t i = 0; i < n && i < hooks.size(); ++i) {
-    const NodeHooks::OfResult item = hooks[i];
+  for (const NodeHooks::OfResult& item : hooks) {
     if (item.number >= grads.size() || !grads[item.number].defined()) continue;
     const Tensor before = grads[item.number];
     item.hook->run(grads[item.number]);
@@ -269,10 +273,10 @@ void Pass::run_node(State& s, std::vector<Tensor>* captured) {
   const size_t n = std::max<size_t>(node->num_outputs(), 1);
   if (grads.size() < n) grads.resize(n);
   const NodeHooks* hooks = node->hooks_if_any();
-  if (const NodeHooks* leaf = node->leaf_hooks()) run_tensor_hooks(leaf->tensor, grads);
+  run_tensor_hooks(node->leaf_hooks(), grads);
   if (hooks) {
-    run_tensor_hooks(hooks->tensor, grads);
-    run_tensor_hooks(hooks->retain_grad, grads);
+    run_tensor_hooks(copied(hooks->tensor), grads);
+    run_tensor_hooks(copied(hooks->retain_grad), grads);
   }
   bool passes_on = true;
   if (captured) {
@@ -294,17 +298,14 @@ void Pass::run_node(State& s, std::vector<Tensor>* captured) {
   for (const Tensor& g : grads) any |= g.defined();
   if (passes_on && any) {
     if (hooks) {
-      const auto before = hooks->before;
-      for (const auto& h : before) h->run(grads);
+      for (const auto& h : copied(hooks->before)) h->run(grads);
     }
     std::vector<Tensor> seen;
-    if (hooks && !hooks->after.empty()) seen = grads;
+    const auto after = hooks ? copied(hooks->after) : decltype(hooks->after)();
+    if (!after.empty()) seen = grads;
     const bool nan_hunt = anomaly_enabled() && anomaly_checks_nan();
     node->apply(grads, results_);
-    if (hooks) {
-      const auto after = hooks->after;
-      for (const auto& h : after) h->run(results_, seen);
-    }
+    for (const auto& h : after) h->run(results_, seen);
     if (node->is_user_defined() || hooks)
       for (size_t i = 0; i < results_.size(); ++i)
         if (results_[i].defined() && node->edges()[i].node)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "lamina/core/tensor.h"
@@ -34,6 +35,10 @@ class NodePostHook : public Attachment {
  public:
   virtual void run(std::vector<Tensor>& results, const std::vector<Tensor>& grads) = 0;
 };
+
+// Guards the lists of every NodeHooks: hooks are registered by one thread while another runs them.
+// Held for copying or adding an item; nothing of the user's runs inside.
+extern std::mutex hooks_mutex;
 
 struct NodeHooks {
   struct OfResult {

@@ -9,6 +9,7 @@
 namespace lamina::autograd {
 
 constinit thread_local bool Node::t_selective = false;
+std::mutex hooks_mutex;
 
 namespace {
 // Nodes of one thread run in reverse order of their making; other threads' nodes are only ordered
@@ -37,7 +38,17 @@ Node::Node() : sequence_(t_sequence++) {
 }
 
 Node::~Node() {
+  delete hooks_.load(std::memory_order_relaxed);
   if (t_newest == this) t_newest = nullptr;
+}
+
+NodeHooks& Node::hooks() {
+  if (NodeHooks* there = hooks_if_any()) return *there;
+  const std::lock_guard lock(hooks_mutex);
+  if (NodeHooks* there = hooks_if_any()) return *there;
+  auto* made = new NodeHooks;
+  hooks_.store(made, std::memory_order_release);
+  return *made;
 }
 
 Node* Node::newest() { return t_newest; }

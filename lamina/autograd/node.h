@@ -71,7 +71,7 @@ class Node : public RefCounted {
   // Gradients that a user's code has made are checked against the inputs of the forward call.
   virtual bool is_user_defined() const { return false; }
   // Hooks of the leaf, for the node that fills its .grad.
-  virtual NodeHooks* leaf_hooks() const { return nullptr; }
+  virtual std::vector<NodeHooks::OfResult> leaf_hooks() const { return {}; }
 
   uint64_t sequence() const { return sequence_; }
   void set_sequence(uint64_t n) { sequence_ = n; }
@@ -91,12 +91,8 @@ class Node : public RefCounted {
   // Zeros in the form of result `i`, for gradients that did not arrive.
   Tensor zeros_like_output(uint32_t i) const;
 
-  bool has_hooks() const { return hooks_ != nullptr; }
-  NodeHooks& hooks() {  // made at first use
-    if (!hooks_) hooks_ = std::make_unique<NodeHooks>();
-    return *hooks_;
-  }
-  const NodeHooks* hooks_if_any() const { return hooks_.get(); }
+  NodeHooks& hooks();  // made at first use
+  NodeHooks* hooks_if_any() const { return hooks_.load(std::memory_order_acquire); }
 
   bool released() const { return released_.load(std::memory_order_acquire); }
   // Raises Runtime where what the node has saved is gone.
@@ -151,7 +147,7 @@ class Node : public RefCounted {
   uint32_t num_outputs_ = 0;
   std::atomic<bool> released_{false};
   mutable std::atomic_flag busy_;
-  std::unique_ptr<NodeHooks> hooks_;
+  std::atomic<NodeHooks*> hooks_{nullptr};  // owned
   void* wrapper_ = nullptr;
   Node* outer_ = nullptr;
   ResultMeta output_;

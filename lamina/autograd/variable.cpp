@@ -134,7 +134,9 @@ void set_history(const std::vector<Tensor>& results, const IntrusivePtr<Node>& n
 namespace {
 
 void attach_retain_grad(Meta& m) {
-  m.grad_fn->hooks().retain_grad.push_back({m.output_nr, m.retain_grad});
+  NodeHooks& hooks = m.grad_fn->hooks();
+  const std::lock_guard lock(hooks_mutex);
+  hooks.retain_grad.push_back({m.output_nr, m.retain_grad});
 }
 
 }  // namespace
@@ -144,6 +146,7 @@ void set_gradient_edge(const Tensor& t, IntrusivePtr<Node> node, uint32_t output
   if (m.retain_grad && m.grad_fn) {
     // What .grad will hold is the gradient of the new value.
     auto& list = m.grad_fn->hooks().retain_grad;
+    const std::lock_guard lock(hooks_mutex);
     std::erase_if(list, [&](const auto& item) { return item.hook == m.retain_grad; });
   }
   m.grad_fn = std::move(node);
@@ -175,12 +178,23 @@ void register_hook(const Tensor& t, std::shared_ptr<TensorHook> hook) {
   LAMINA_CHECK(t.requires_grad(),
                "register_hook: cannot register a hook on a tensor that doesn't require gradient");
   if (const IntrusivePtr<Node> node = grad_fn(t)) {
-    node->hooks().tensor.push_back({meta(t)->output_nr, std::move(hook)});
+    NodeHooks& hooks = node->hooks();
+    const std::lock_guard lock(hooks_mutex);
+    hooks.tensor.push_back({meta(t)->output_nr, std::move(hook)});
     return;
   }
   Meta& m = require_meta(t);
+  const std::lock_guard lock(hooks_mutex);
   if (!m.leaf_hooks) m.leaf_hooks = std::make_unique<NodeHooks>();
   m.leaf_hooks->tensor.push_back({0, std::move(hook)});
+}
+
+void clear_leaf_hooks(const Tensor& leaf) {
+  Meta* m = meta(leaf);
+  if (!m) return;
+  std::unique_ptr<NodeHooks> gone;
+  const std::lock_guard lock(hooks_mutex);
+  gone.swap(m->leaf_hooks);
 }
 
 void register_post_accumulate_hook(const Tensor& leaf, std::shared_ptr<TensorHook> hook) {

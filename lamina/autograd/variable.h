@@ -62,6 +62,7 @@ void retain_grad(const Tensor& t);
 bool retains_grad(const Tensor& t);
 // `hook` sees, and may replace, the gradient of `t`.
 void register_hook(const Tensor& t, std::shared_ptr<TensorHook> hook);
+void clear_leaf_hooks(const Tensor& leaf);
 void register_post_accumulate_hook(const Tensor& leaf, std::shared_ptr<TensorHook> hook);
 
 // --- what generated code calls -------------------------------------------------------------------

@@ -101,7 +101,7 @@ int set_backward_hooks(PyObject* self, PyObject* value, void*) {
   if (!value || value == Py_None) {
     if (autograd::Meta* m = autograd::meta(t)) {
       m->python_hooks = nullptr;
-      m->leaf_hooks = nullptr;
+      autograd::clear_leaf_hooks(t);
     }
     return 0;
   }

@@ -158,6 +158,8 @@ bool outlives_python(const Tensor& t) {
 }
 
 int traverse_autograd(const Tensor& t, visitproc visit, void* arg) {
+  // What another thread may be changing is left for the next collection.
+  if (ReleaseGil::anyone_outside()) return 0;
   const TensorImpl* impl = t.impl();
   const autograd::Meta* m = autograd::meta(t);
   const bool owned = impl->owns_pyobject();
@@ -185,7 +187,7 @@ int traverse_autograd(const Tensor& t, visitproc visit, void* arg) {
 }
 
 int traverse_node(const autograd::Node& node, visitproc visit, void* arg) {
-  if (!autograd_holds_python()) return 0;
+  if (!autograd_holds_python() || ReleaseGil::anyone_outside()) return 0;
   OwnedGraph graph;
   graph.add(&node);
   return graph.explore() ? graph.visit(visit, arg) : 0;
@@ -193,7 +195,7 @@ int traverse_node(const autograd::Node& node, visitproc visit, void* arg) {
 
 void clear_autograd(const Tensor& t) {
   autograd::Meta* m = autograd::meta(t);
-  if (!m) return;
+  if (!m || ReleaseGil::anyone_outside()) return;
   OwnedGraph graph;
   graph.add(t.impl());
   if (t.impl()->owns_pyobject()) graph.forget_owner();

@@ -92,8 +92,10 @@ PyObject* dict_of(std::vector<std::shared_ptr<Base>>& hooks) {
   for (const auto& h : hooks)
     if (const auto* mine = dynamic_cast<const Hook*>(h.get()))
       return static_cast<PyObject*>(mine->python_object());
-  hooks.push_back(std::make_shared<Hook>(new_hook_dict().get()));
-  return static_cast<PyObject*>(hooks.back()->python_object());
+  auto made = std::make_shared<Hook>(new_hook_dict().get());
+  const std::lock_guard lock(autograd::hooks_mutex);
+  hooks.push_back(made);
+  return static_cast<PyObject*>(made->python_object());
 }
 
 // What pack made of a tensor, for unpack.

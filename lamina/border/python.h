@@ -4,6 +4,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <atomic>
 #include <cstddef>
 #include <utility>
 
@@ -95,15 +96,24 @@ void add_exceptions(PyObject* module);
 inline constexpr int64_t kLongWork = 32768;
 class ReleaseGil {
  public:
-  explicit ReleaseGil(int64_t work) : state_(work >= kLongWork ? PyEval_SaveThread() : nullptr) {}
-  explicit ReleaseGil(bool release) : state_(release ? PyEval_SaveThread() : nullptr) {}
+  explicit ReleaseGil(int64_t work) : ReleaseGil(work >= kLongWork) {}
+  explicit ReleaseGil(bool release) {
+    if (!release) return;
+    outside_.fetch_add(1, std::memory_order_relaxed);
+    state_ = PyEval_SaveThread();
+  }
   ReleaseGil(const ReleaseGil&) = delete;
   ~ReleaseGil() {
-    if (state_) PyEval_RestoreThread(state_);
+    if (!state_) return;
+    PyEval_RestoreThread(state_);
+    outside_.fetch_sub(1, std::memory_order_relaxed);
   }
+  // Whether some thread may be changing tensors and graphs now although the caller holds the GIL.
+  static bool anyone_outside() { return outside_.load(std::memory_order_relaxed) != 0; }
 
  private:
-  PyThreadState* state_;
+  static inline std::atomic<int> outside_{0};
+  PyThreadState* state_ = nullptr;
 };
 
 template <class F>
