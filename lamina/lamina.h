@@ -15,6 +15,7 @@
 
 #include "lamina/autograd/engine.h"
 #include "lamina/autograd/forward.h"
+#include "lamina/autograd/function.h"
 #include "lamina/core/error.h"
 #include "lamina/core/float_types.h"
 #include "lamina/cpu/random.h"
