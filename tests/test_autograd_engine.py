@@ -1,7 +1,10 @@
 """Views and writes in place, modes, anomaly mode, and the engine: depth, threads, edges, errors."""
 
 import asyncio
+import os
+import signal
 import threading
+import time
 import warnings
 
 import pytest
@@ -238,6 +241,26 @@ def test_several_threads_share_leaves_and_graphs():
         t.join()
     assert not errors
     assert x.grad.tolist() == [4 * 50 * 5.0] * 64
+
+
+def test_a_forked_child_runs_backward():
+    x = lamina.ones(256, 256, requires_grad=True)
+    loss = (x @ x).sum()
+    loss.backward(retain_graph=True)
+    child = os.fork()
+    if child == 0:
+        x.grad = None
+        loss.backward()
+        os._exit(0 if x.grad[0, 0].item() == 512.0 else 1)
+    deadline = time.monotonic() + 60
+    done = 0
+    while not done and time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        time.sleep(0.01)
+    if not done:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert done and status == 0
 
 
 def test_accumulated_gradients_take_the_leafs_layout():
