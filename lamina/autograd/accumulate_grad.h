@@ -21,7 +21,9 @@ class AccumulateGrad final : public Node {
 
  private:
   Tensor variable_;
-  std::mutex mutex_;  // several passes at once may end here
+  // Several passes at once may end here; adding to a tensor whose class is written in Python may even
+  // run another one.
+  std::recursive_mutex mutex_;
 };
 
 // The one accumulator of a leaf, made when first asked for.
