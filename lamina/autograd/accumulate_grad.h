@@ -21,8 +21,8 @@ class AccumulateGrad final : public Node {
 
  private:
   Tensor variable_;
-  // Several passes at once may end here; adding to a tensor whose class is written in Python may even
-  // run another one.
+  // Several passes at once may end here; adding to a tensor whose class is written in Python may
+  // even run another one.
   std::recursive_mutex mutex_;
 };
 
