@@ -59,6 +59,7 @@ def test_nothing_is_left():
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert grown < 60_000  # objects that are kept for the next tensor
+    # Objects that are kept for the next tensor; one lost object a call would be 500 kB.
+    assert grown < 200_000
     assert lamina._C._memory_stats()["allocated"] == bytes_before
     assert _live() == live_before
