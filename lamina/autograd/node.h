@@ -77,7 +77,6 @@ class Node : public RefCounted {
   void set_sequence(uint64_t n) { sequence_ = n; }
   const EdgeList& edges() const { return edges_; }
   void add_edge(Edge e) { edges_.push_back(std::move(e)); }
-  void reserve_edges(size_t n) { edges_.reserve(n); }
   bool has_edge(size_t edge) const { return edge < edges_.size() && edges_[edge].node; }
   // Whether the pass that runs the node wants this gradient. What a call records must not ask it.
   bool should_compute(size_t edge) const {

@@ -88,10 +88,7 @@ Tensor SavedTensor::with_history(const Tensor& values, Edge edge, Node* owner) c
   }
   if (!edge.node) return values;
   Tensor t = forward::detached(values);
-  Meta& m = require_meta(t);
-  m.grad_fn = std::move(edge.node);
-  m.output_nr = edge.output_nr;
-  m.has_grad_fn = true;
+  require_meta(t).set_edge(std::move(edge.node), edge.output_nr);
   return t;
 }
 

@@ -46,10 +46,8 @@ class SavedTensor {
     packed.swap(packed_);
   }
   bool defined() const { return tensor_.defined() || packed_; }
-  bool is_result() const { return output_nr_ >= 0; }
   // What is kept, unchecked; undefined while packed.
   const Tensor& kept() const { return tensor_; }
-  uint32_t version() const { return version_; }
   const Packed* packed() const { return packed_ ? packed_->packed.get() : nullptr; }
   const Node* packed_edge() const { return packed_ ? packed_->edge.node.get() : nullptr; }
   // Packs what is kept already (SavedTensor.register_hooks).

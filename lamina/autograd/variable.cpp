@@ -121,10 +121,7 @@ Edge gradient_edge(const Tensor& t) {
 void set_history(const Tensor& result, const IntrusivePtr<Node>& node) {
   const uint32_t nr = node->add_output(result);
   if (!is_differentiable(result.dtype())) return;
-  Meta& m = require_meta(result);
-  m.grad_fn = node;
-  m.output_nr = nr;
-  m.has_grad_fn = true;
+  require_meta(result).set_edge(node, nr);
 }
 
 void set_history(const std::vector<Tensor>& results, const IntrusivePtr<Node>& node) {
@@ -149,9 +146,7 @@ void set_gradient_edge(const Tensor& t, IntrusivePtr<Node> node, uint32_t output
     const std::lock_guard lock(hooks_mutex);
     std::erase_if(list, [&](const auto& item) { return item.hook == m.retain_grad; });
   }
-  m.grad_fn = std::move(node);
-  m.output_nr = output_nr;
-  m.has_grad_fn = m.grad_fn != nullptr;
+  m.set_edge(std::move(node), output_nr);
   m.python_hooks = nullptr;
   if (m.retain_grad && m.grad_fn)
     attach_retain_grad(m);
@@ -209,12 +204,8 @@ void register_post_accumulate_hook(const Tensor& leaf, std::shared_ptr<TensorHoo
 
 Tensor copy_with_history(const Tensor& t) {
   Tensor copy = copy_of(t);
-  if (Edge edge = gradient_edge(t); edge.node) {
-    Meta& m = require_meta(copy);
-    m.grad_fn = std::move(edge.node);
-    m.output_nr = edge.output_nr;
-    m.has_grad_fn = true;
-  }
+  if (Edge edge = gradient_edge(t); edge.node)
+    require_meta(copy).set_edge(std::move(edge.node), edge.output_nr);
   forward::copy_tangents(t, copy);
   return copy;
 }

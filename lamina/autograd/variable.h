@@ -24,6 +24,13 @@ struct Meta : AutogradMeta {
   static void* operator new(size_t bytes) { return allocate_block(bytes); }
   static void operator delete(void* memory, size_t bytes) noexcept { free_block(memory, bytes); }
 
+  // The tensor is result number `number` of `node`, and nothing else is changed.
+  void set_edge(IntrusivePtr<Node> node, uint32_t number) {
+    grad_fn = std::move(node);
+    output_nr = number;
+    has_grad_fn = grad_fn != nullptr;
+  }
+
   Tensor grad;
   IntrusivePtr<Node> grad_fn;
   uint32_t output_nr = 0;

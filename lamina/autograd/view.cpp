@@ -245,9 +245,7 @@ Tensor CopySlices::view_of_result(const Tensor& values) {
     whole.impl()->set_window(base_sizes_, base_strides_, base_offset_);
   }
   whole.impl()->set_keys(strided_keys(values.device().type));
-  Meta& m = require_meta(whole);
-  m.grad_fn = IntrusivePtr<Node>::share(this);
-  m.has_grad_fn = true;
+  require_meta(whole).set_edge(IntrusivePtr<Node>::share(this), 0);
   return view_of(whole);
 }
 

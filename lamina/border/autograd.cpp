@@ -432,11 +432,6 @@ PyObject* queue_callback(PyObject*, PyObject* function) {
   Py_RETURN_NONE;
   LAMINA_BORDER_END
 }
-template <class F>
-PyCFunction fast(F* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 }  // namespace
 
 PyGetSetDef tensor_autograd_attributes[] = {

@@ -349,13 +349,7 @@ void add_node_type(PyObject* module) {
                           Py_TPFLAGS_DISALLOW_INSTANTIATION,
                       slots};
   node_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
-  for (PyMethodDef* m = node_methods; m->ml_name; ++m)
-    checked(PyDict_SetItemString(node_type->tp_dict, m->ml_name,
-                                 owned(PyDescr_NewMethod(node_type, m)).get()));
-  for (PyGetSetDef* a = node_attributes; a->name; ++a)
-    checked(PyDict_SetItemString(node_type->tp_dict, a->name,
-                                 owned(PyDescr_NewGetSet(node_type, a)).get()));
-  PyType_Modified(node_type);
+  add_descriptors(node_type, node_methods, node_attributes);
   checked(PyModule_AddObjectRef(module, "_Node", reinterpret_cast<PyObject*>(node_type)));
 }
 

@@ -343,11 +343,6 @@ PyObject* scalar_tensor(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
   LAMINA_BORDER_END
 }
 
-template <class F>
-PyCFunction fast(F* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 }  // namespace
 
 PyMethodDef construct_functions[] = {

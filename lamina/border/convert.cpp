@@ -86,6 +86,14 @@ int64_t to_int(PyObject* object) {
   return v;
 }
 
+Sizes to_sizes(PyObject* object) {
+  Sizes out;
+  Ref list = owned(PySequence_Fast(object, "expected a sequence of ints"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i)
+    out.push_back(to_int(PySequence_Fast_GET_ITEM(list.get(), i)));
+  return out;
+}
+
 double to_double(PyObject* object) {
   if (PyFloat_CheckExact(object)) return PyFloat_AS_DOUBLE(object);
   if (is_tensor(object)) {

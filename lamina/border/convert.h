@@ -13,6 +13,7 @@ bool is_number(PyObject* object);  // bool, int, float, complex, NumPy scalar
 bool is_numpy_scalar(PyObject* object);
 
 int64_t to_int(PyObject* object);
+Sizes to_sizes(PyObject* object);  // a sequence of ints
 double to_double(PyObject* object);
 bool to_bool(PyObject* object);
 Scalar to_scalar(PyObject* object);

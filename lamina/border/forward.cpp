@@ -61,11 +61,6 @@ PyObject* set_enabled(PyObject*, PyObject* value) {
 }
 PyObject* is_enabled(PyObject*, PyObject*) { return wrap(forward::enabled()); }
 
-template <class F>
-PyCFunction fast(F* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 }  // namespace
 
 PyMethodDef forward_functions[] = {

@@ -417,9 +417,7 @@ PyMemberDef context_members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(ContextObject, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(ContextObject, weakrefs), READONLY, nullptr},
     {}};
-PyMethodDef apply_method = {"_function_apply",
-                            reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(apply)),
-                            METH_FASTCALL, nullptr};
+PyMethodDef apply_method = {"_function_apply", fast(apply), METH_FASTCALL, nullptr};
 
 }  // namespace
 
@@ -442,13 +440,7 @@ void add_function_type(PyObject* module) {
   PyType_Spec spec = {"lamina._C._FunctionBase", sizeof(ContextObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   context_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
-  for (PyMethodDef* m = node_methods; m->ml_name; ++m)
-    checked(PyDict_SetItemString(context_type->tp_dict, m->ml_name,
-                                 owned(PyDescr_NewMethod(context_type, m)).get()));
-  for (PyGetSetDef* a = node_attributes; a->name; ++a)
-    checked(PyDict_SetItemString(context_type->tp_dict, a->name,
-                                 owned(PyDescr_NewGetSet(context_type, a)).get()));
-  PyType_Modified(context_type);
+  add_descriptors(context_type, node_methods, node_attributes);
   checked(
       PyModule_AddObjectRef(module, "_FunctionBase", reinterpret_cast<PyObject*>(context_type)));
   checked(PyModule_AddObjectRef(module, "_function_apply",

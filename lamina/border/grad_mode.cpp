@@ -143,12 +143,10 @@ PyObject* get_mode(PyObject* self, void*) {
   return wrap(o->what == What::Inference ? o->inside.inference : o->inside.grad);
 }
 
-PyMethodDef methods[] = {
-    {"__enter__", enter, METH_NOARGS, nullptr},
-    {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(leave)), METH_FASTCALL,
-     nullptr},
-    {"clone", clone, METH_NOARGS, "A new context of this kind."},
-    {}};
+PyMethodDef methods[] = {{"__enter__", enter, METH_NOARGS, nullptr},
+                         {"__exit__", fast(leave), METH_FASTCALL, nullptr},
+                         {"clone", clone, METH_NOARGS, "A new context of this kind."},
+                         {}};
 PyGetSetDef getset[] = {{"mode", get_mode, nullptr, nullptr, nullptr}, {}};
 
 template <What what>

@@ -331,8 +331,7 @@ PyObject* nonzero(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObj
 }  // namespace
 
 PyMethodDef index_functions[] = {
-    {"nonzero", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(nonzero)),
-     METH_FASTCALL | METH_KEYWORDS, "Where the elements are not zero."},
+    {"nonzero", fast(nonzero), METH_FASTCALL | METH_KEYWORDS, "Where the elements are not zero."},
     {}};
 
 }  // namespace lamina::border

@@ -430,11 +430,6 @@ PyObject* from_buffer(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
   LAMINA_BORDER_END
 }
 
-template <class F>
-PyCFunction fast(F* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 }  // namespace
 
 PyMethodDef tensor_numpy_methods[] = {

@@ -340,8 +340,8 @@ PyObject* call_operator(PyObject*, PyObject* args, PyObject* kwargs) {
 }  // namespace
 
 PyMethodDef operator_functions[] = {
-    {"_call_operator", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_operator)),
-     METH_VARARGS | METH_KEYWORDS, "Calls an operator by its full name."},
+    {"_call_operator", fast(call_operator), METH_VARARGS | METH_KEYWORDS,
+     "Calls an operator by its full name."},
     {}};
 
 }  // namespace lamina::border

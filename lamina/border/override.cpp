@@ -397,11 +397,6 @@ void add_switch(PyObject* module, const char* name, const char* doc) {
       PyModule_AddObjectRef(module, std::strrchr(name, '.') + 1, reinterpret_cast<PyObject*>(&t)));
 }
 
-template <class F>
-PyCFunction as_method(F* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 }  // namespace
 
 PyGetSetDef overridable_attribute(const PyGetSetDef& a) {
@@ -411,7 +406,7 @@ PyGetSetDef overridable_attribute(const PyGetSetDef& a) {
 }
 
 PyMethodDef tensor_override_methods[] = {
-    {"__torch_function__", as_method(default_function), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+    {"__torch_function__", fast(default_function), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "Runs a function on tensors of a subclass, and gives the results its class."},
     {}};
 
@@ -424,9 +419,9 @@ PyMethodDef override_functions[] = {
     {"_is_torch_function_enabled", is_enabled, METH_NOARGS, nullptr},
     {"_has_torch_function", has_function, METH_O, "Does any of these take calls over?"},
     {"_has_torch_function_unary", has_function_unary, METH_O, nullptr},
-    {"_has_torch_function_variadic", as_method(has_function_variadic), METH_FASTCALL,
+    {"_has_torch_function_variadic", fast(has_function_variadic), METH_FASTCALL,
      "Does any argument take calls over?"},
-    {"_handle_torch_function", as_method(handle_function), METH_FASTCALL, nullptr},
+    {"_handle_torch_function", fast(handle_function), METH_FASTCALL, nullptr},
     {}};
 
 void add_override_types(PyObject* module) {

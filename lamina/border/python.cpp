@@ -100,6 +100,15 @@ PyObject* result_of_exception(std::nullptr_t) noexcept {
   }
 }
 
+void add_descriptors(PyTypeObject* type, PyMethodDef* methods, PyGetSetDef* attributes) {
+  for (PyMethodDef* m = methods; m->ml_name; ++m)
+    checked(
+        PyDict_SetItemString(type->tp_dict, m->ml_name, owned(PyDescr_NewMethod(type, m)).get()));
+  for (PyGetSetDef* a = attributes; a->name; ++a)
+    checked(PyDict_SetItemString(type->tp_dict, a->name, owned(PyDescr_NewGetSet(type, a)).get()));
+  PyType_Modified(type);
+}
+
 void add_exceptions(PyObject* module) {
   out_of_memory_error = checked(PyErr_NewExceptionWithDoc(
       "lamina.OutOfMemoryError", "Raised where memory of a device cannot be had.",

@@ -81,6 +81,15 @@ inline int result_of_exception(int failed) noexcept {
   return failed;
 }
 
+// A function for METH_FASTCALL, as the tables of methods want it.
+template <class F>
+PyCFunction fast(F* f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+// Puts methods and attributes into a type that is made already. Tables end with a null entry.
+void add_descriptors(PyTypeObject* type, PyMethodDef* methods, PyGetSetDef* attributes);
+
 // A static type to fill in; its memory lives as long as the process.
 inline PyTypeObject blank_type() {
   PyTypeObject t{};

@@ -188,16 +188,9 @@ PyObject* make_wrapper(PyObject*, PyObject* args, PyObject* kwargs) {
     raise_type("_make_wrapper_subclass: cls must be a subclass of Tensor");
   if (!has_torch_dispatch(type))
     raise_runtime("_make_wrapper_subclass: cls must define __torch_dispatch__");
-  const auto ints = [](PyObject* o) {
-    Sizes out;
-    Ref list = owned(PySequence_Fast(o, "expected a sequence of ints"));
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i)
-      out.push_back(to_int(PySequence_Fast_GET_ITEM(list.get(), i)));
-    return out;
-  };
   const Device place = device == Py_None ? kCpu : to_device(device);
   const ScalarType element = dtype == Py_None ? default_dtype() : to_dtype(dtype);
-  const Sizes sizes = ints(size);
+  const Sizes sizes = to_sizes(size);
   for (const int64_t s : sizes)
     LAMINA_CHECK(s >= 0, "_make_wrapper_subclass: a negative size; got ", IntList(sizes));
   Tensor t =
@@ -205,7 +198,7 @@ PyObject* make_wrapper(PyObject*, PyObject* args, PyObject* kwargs) {
                                      Storage::make(nullptr, 0, place, nullptr, nullptr)));
   t.impl()->set_contiguous_window(sizes);
   if (strides != Py_None) {
-    const Sizes steps = ints(strides);
+    const Sizes steps = to_sizes(strides);
     LAMINA_CHECK(steps.size() == sizes.size(),
                  "_make_wrapper_subclass: strides must be as many as sizes; got ", IntList(steps));
     t.impl()->set_window(sizes, steps, offset == Py_None ? 0 : to_int(offset));
@@ -365,9 +358,8 @@ PyMethodDef python_dispatch_functions[] = {
     {}};
 
 PyMethodDef tensor_dispatch_methods[] = {
-    {"_make_wrapper_subclass",
-     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_wrapper)),
-     METH_VARARGS | METH_KEYWORDS | METH_STATIC, "A tensor without memory, of a subclass."},
+    {"_make_wrapper_subclass", fast(make_wrapper), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "A tensor without memory, of a subclass."},
     {}};
 
 void add_python_dispatch(PyObject* module) {

@@ -211,20 +211,13 @@ void set_window(const Tensor& t, PyObject* storage, PyObject* offset, PyObject* 
   if (Py_TYPE(storage) != &storage_type)
     raise_type(std::string("expected an UntypedStorage, not ") + Py_TYPE(storage)->tp_name);
   const IntrusivePtr<Storage>& bytes = value_of(storage);
-  const auto ints = [](PyObject* o) {
-    Sizes out;
-    Ref list = owned(PySequence_Fast(o, "expected a sequence of ints"));
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i)
-      out.push_back(to_int(PySequence_Fast_GET_ITEM(list.get(), i)));
-    return out;
-  };
   const auto item = static_cast<int64_t>(item_size(t.dtype()));
   const int64_t room = length(storage) / item;
   const int64_t first = offset == Py_None ? 0 : to_int(offset);
-  const Sizes sizes = size == Py_None ? Sizes{std::max<int64_t>(room - first, 0)} : ints(size);
+  const Sizes sizes = size == Py_None ? Sizes{std::max<int64_t>(room - first, 0)} : to_sizes(size);
   Sizes strides(sizes.size(), 1);
   if (stride != Py_None) {
-    strides = ints(stride);
+    strides = to_sizes(stride);
     LAMINA_CHECK(strides.size() == sizes.size(), "set_: sizes and strides must be equally many");
   } else {
     for (size_t i = sizes.size(); i-- > 1;)

@@ -128,10 +128,6 @@ PyObject* as_subclass(PyObject* self, PyObject* cls) {
   LAMINA_BORDER_END
 }
 
-template <class F>
-PyCFunction fast(F* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 }  // namespace

@@ -163,11 +163,6 @@ PyObject* set_item(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
   LAMINA_BORDER_END
 }
 
-template <class F>
-PyCFunction fast(F* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 }  // namespace
 
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;

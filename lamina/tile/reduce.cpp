@@ -238,31 +238,17 @@ void Reduction::finish_load(char* to, const char* raw, int64_t n) const {
 
 const char* Reduction::load_leaf(const char* in, int64_t begin, int64_t n, int64_t group, char* raw,
                                  char* to, int64_t& row_stride) const {
-  int64_t index[kMaxDims];
-  int64_t rest = begin;
-  for (int d = 0; d < reduced.n; ++d) {
-    index[d] = rest % reduced.size[d];
-    rest /= reduced.size[d];
-    in += index[d] * reduced.in[d];
-  }
-  if (plain() && group == 1 && reduced.in[0] == in_item && index[0] + n <= reduced.size[0])
-    return in;
+  Walk walk(reduced, in, begin);
+  if (plain() && group == 1 && reduced.in[0] == in_item && n <= walk.left()) return walk.in;
   char* gathered = plain() ? to : raw;
   const MoveLoop move = level.move[size_index(in_item)];
   for (int64_t done = 0;;) {
-    const int64_t run = std::min(n - done, reduced.size[0] - index[0]);
-    move(gathered + done * in_item, n * in_item, in_item, in, kept.in[0], reduced.in[0], group,
+    const int64_t run = std::min(n - done, walk.left());
+    move(gathered + done * in_item, n * in_item, in_item, walk.in, kept.in[0], reduced.in[0], group,
          run);
     done += run;
     if (done == n) break;
-    in -= index[0] * reduced.in[0];
-    index[0] = 0;
-    for (int d = 1; d < reduced.n; ++d) {
-      in += reduced.in[d];
-      if (++index[d] < reduced.size[d]) break;
-      in -= reduced.size[d] * reduced.in[d];
-      index[d] = 0;
-    }
+    walk.next_run();
   }
   if (gathered != to) finish_load(to, raw, group * n);
   row_stride = n * item;

@@ -42,6 +42,33 @@ struct Reduction {
   Dims kept, reduced;  // dimension 0 is the innermost
   int64_t in_item;
 
+  // Goes over the reduced elements from number `begin` on, one run of the innermost dimension after
+  // the other; `in` is the address of the next.
+  struct Walk {
+    const Dims& dims;
+    const char* in;
+    int64_t index[kMaxDims];
+
+    Walk(const Dims& d, const char* first, int64_t begin) : dims(d), in(first) {
+      for (int k = 0; k < dims.n; ++k) {
+        index[k] = begin % dims.size[k];
+        begin /= dims.size[k];
+        in += index[k] * dims.in[k];
+      }
+    }
+    int64_t left() const { return dims.size[0] - index[0]; }  // in this run
+    void next_run() {
+      in -= index[0] * dims.in[0];
+      index[0] = 0;
+      for (int k = 1; k < dims.n; ++k) {
+        in += dims.in[k];
+        if (++index[k] < dims.size[k]) break;
+        in -= dims.size[k] * dims.in[k];
+        index[k] = 0;
+      }
+    }
+  };
+
   explicit Reduction(const ReduceCall& c);
   void run();
 

@@ -22,32 +22,18 @@ void Reduction::fold_rows(char* parts, const char* in, int64_t begin, int64_t ro
                                                           cols);
     return;
   }
-  int64_t index[kMaxDims];
-  int64_t rest = begin;
-  for (int d = 0; d < reduced.n; ++d) {
-    index[d] = rest % reduced.size[d];
-    rest /= reduced.size[d];
-    in += index[d] * reduced.in[d];
-  }
+  Walk walk(reduced, in, begin);
   const FoldAcross across = level.fold_across[static_cast<int>(fold)][slot];
-  if (plain() && kept.in[0] == in_item && index[0] + rows <= reduced.size[0] &&
-      reduced.in[0] % item == 0)
-    return across(parts, in, reduced.in[0] / item, rows, cols);
+  if (plain() && kept.in[0] == in_item && rows <= walk.left() && reduced.in[0] % item == 0)
+    return across(parts, walk.in, reduced.in[0] / item, rows, cols);
   char* gathered = plain() ? to : raw;
   for (int64_t done = 0;;) {
-    const int64_t run = std::min(rows - done, reduced.size[0] - index[0]);
-    level.move[size_index(in_item)](gathered + done * cols * in_item, cols * in_item, in_item, in,
-                                    reduced.in[0], kept.in[0], run, cols);
+    const int64_t run = std::min(rows - done, walk.left());
+    level.move[size_index(in_item)](gathered + done * cols * in_item, cols * in_item, in_item,
+                                    walk.in, reduced.in[0], kept.in[0], run, cols);
     done += run;
     if (done == rows) break;
-    in -= index[0] * reduced.in[0];
-    index[0] = 0;
-    for (int d = 1; d < reduced.n; ++d) {
-      in += reduced.in[d];
-      if (++index[d] < reduced.size[d]) break;
-      in -= reduced.size[d] * reduced.in[d];
-      index[d] = 0;
-    }
+    walk.next_run();
   }
   if (gathered != to) finish_load(to, raw, rows * cols);
   across(parts, to, cols, rows, cols);
