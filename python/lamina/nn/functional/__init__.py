@@ -5,12 +5,13 @@ are spelled (``inplace=``, ``reduction='mean'``). One file a subject; this one o
 """
 
 from lamina._C import _submodule_functions
-from lamina.nn.functional import _activation, _loss, _padding, _pooling
+from lamina.nn.functional import _activation, _loss, _padding, _pooling, _vision
 from lamina.nn.functional._activation import *  # noqa: F403
 from lamina.nn.functional._loss import *  # noqa: F403
 from lamina.nn.functional._padding import *  # noqa: F403
 from lamina.nn.functional._pooling import *  # noqa: F403
+from lamina.nn.functional._vision import *  # noqa: F403
 
 globals().update(_submodule_functions["nn.functional"])  # linear, gelu, softplus
 
-__all__ = sorted([*_submodule_functions["nn.functional"], *_activation.__all__, *_loss.__all__, *_padding.__all__, *_pooling.__all__])
+__all__ = sorted([*_submodule_functions["nn.functional"], *_activation.__all__, *_loss.__all__, *_padding.__all__, *_pooling.__all__, *_vision.__all__])
