@@ -216,15 +216,21 @@ bool records(const Tensor& grad, const Tensor& input, const Tensor& grid) {
 Tensor composed_grad(const Tensor& grad, const Tensor& input, const Tensor& grid, int64_t mode,
                      int64_t padding, bool align, const Tensor& by) {
   const bool again = autograd::grad_enabled();
-  if (mode == 1 && by.is_same(grid))
-    return ops::masked_fill(grid, ops::isnan(ops::full_like(grid, Scalar(NAN))), Scalar(0));
+  // Zero, and has the history of `t`.
+  const auto zeroed = [](const Tensor& t) {
+    return ops::masked_fill(t, ops::logical_not(ops::zeros_like(t)), Scalar(0));
+  };
+  if (mode == 1 && by.is_same(grid)) return zeroed(grid);
   const autograd::GradModeGuard on(true);
   const Tensor outputs[] = {grid_sample_composed(input, grid, mode, padding, align)};
   const Tensor inputs[] = {by}, grads[] = {grad};
   if (!outputs[0].requires_grad()) return ops::zeros_like(by);
   Tensor result = autograd::grad(TensorList(outputs, 1), TensorList(inputs, 1),
                                  TensorList(grads, 1), again, again, true)[0];
-  return result.defined() ? result : ops::zeros_like(by);
+  if (!result.defined()) return ops::zeros_like(by);
+  // Where it depends on nothing (nearest), its derivatives are zero, but there.
+  if (again && !result.requires_grad()) return ops::add(result, zeroed(by));
+  return result;
 }
 
 }  // namespace

@@ -181,6 +181,54 @@ void resample(const std::array<ResampleAxis, 3>& axes, int64_t planes, const T* 
   });
 }
 
+namespace {
+
+// Weights as multiples of 2^-bits that fit 16 bits.
+struct FixedWeights {
+  std::vector<int32_t> weight;
+  int bits = 0;
+
+  explicit FixedWeights(const ResampleAxis& axis) {
+    double largest = 0;
+    for (const double w : axis.weight) largest = std::max(largest, w);
+    while (bits < 22 && static_cast<int64_t>(0.5 + largest * static_cast<double>(2 << bits)) < 1 << 15)
+      ++bits;
+    for (const double w : axis.weight) {
+      const double scaled = w * static_cast<double>(1 << bits);
+      weight.push_back(static_cast<int32_t>(scaled + (scaled < 0 ? -0.5 : 0.5)));
+    }
+  }
+};
+
+// One place of an axis; elements are `stride` apart.
+uint8_t byte_at(const ResampleAxis& axis, const FixedWeights& fixed, int64_t o, const uint8_t* in,
+                int64_t stride) {
+  const auto first = static_cast<size_t>(axis.first[static_cast<size_t>(o)]);
+  const auto count = static_cast<size_t>(axis.count[static_cast<size_t>(o)]);
+  int64_t sum = int64_t{1} << fixed.bits >> 1;
+  for (size_t i = first; i < first + count; ++i)
+    sum += int64_t{fixed.weight[i]} * in[axis.index[i] * stride];
+  return static_cast<uint8_t>(std::clamp<int64_t>(sum >> fixed.bits, 0, 255));
+}
+
+}  // namespace
+
+void resample_bytes(const std::array<ResampleAxis, 3>& axes, int64_t planes, const uint8_t* in,
+                    uint8_t* out) {
+  const ResampleAxis &y = axes[1], &x = axes[2];
+  const FixedWeights fixed_y(y), fixed_x(x);
+  each_plane(axes, planes, [&](int64_t p) {
+    std::vector<uint8_t> lines(static_cast<size_t>(y.in * x.out));
+    for (int64_t i = 0; i < y.in; ++i)
+      for (int64_t o = 0; o < x.out; ++o)
+        lines[static_cast<size_t>(i * x.out + o)] =
+            byte_at(x, fixed_x, o, in + (p * y.in + i) * x.in, 1);
+    for (int64_t i = 0; i < y.out; ++i)
+      for (int64_t o = 0; o < x.out; ++o)
+        out[(p * y.out + i) * x.out + o] = byte_at(y, fixed_y, i, lines.data() + o, x.out);
+  });
+}
+
 template <class T>
 void resample_backward(const std::array<ResampleAxis, 3>& axes, int64_t planes, const T* grad,
                        T* in_grad) {

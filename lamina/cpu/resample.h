@@ -25,6 +25,10 @@ ResampleAxis resample_axis(Resample mode, int64_t in, int64_t out, bool align_co
 
 template <class T>
 void resample(const std::array<ResampleAxis, 3>& axes, int64_t planes, const T* in, T* out);
+// Planes of bytes in fixed point, as imaging libraries do: columns first, rounded to bytes, then
+// rows. axes[0] must be one place.
+void resample_bytes(const std::array<ResampleAxis, 3>& axes, int64_t planes, const uint8_t* in,
+                    uint8_t* out);
 template <class T>
 void resample_backward(const std::array<ResampleAxis, 3>& axes, int64_t planes, const T* grad,
                        T* in_grad);

@@ -33,6 +33,15 @@ void resample_any(const Tensor& result, const Tensor& self, Resample mode, bool 
                   Scale d, Scale h, Scale w) {
   if (result.numel() == 0) return;
   const bool bytes = self.dtype() == ScalarType::UInt8;
+  if (bytes && self.dim() == 4) {
+    const Tensor in = contiguous_values(self);
+    const DenseResult out(result);
+    cpu::resample_bytes(axes_of(mode, self.sizes(), result.sizes(), align_corners, {d, h, w},
+                                ScalarType::Float64),
+                        self.sizes()[0] * self.sizes()[1], in.data_as<uint8_t>(),
+                        out.tensor().data_as<uint8_t>());
+    return out.finish();
+  }
   const ScalarType type = bytes ? ScalarType::Float32 : compute_type(self.dtype());
   const Tensor in = contiguous_values(converted(self, type));
   const DenseResult out(result, type);
