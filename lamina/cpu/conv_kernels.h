@@ -45,6 +45,10 @@ struct ConvKernels {
   size_t item;    // bytes of the computing type
   void (*multiply)(const ConvProduct& product);
   void (*dots)(const ConvDots& dots);
+  // Writes k steps of mr lanes: lane i of step p is in[offsets[p] + i * lane_stride], and 0 from
+  // `lanes` on.
+  void (*pack)(void* out, const void* in, ScalarType type, int64_t lanes, int64_t lane_stride,
+               const int64_t* offsets, int64_t k);
   // n elements, `stride` apart, converted to the computing type.
   void (*load)(void* out, const void* in, ScalarType type, int64_t n, int64_t stride);
   // The way back: `bias` (one value of the computing type, or null) is added first.

@@ -89,9 +89,10 @@ void each_tap(const PoolSizes& s, int64_t z, int64_t y, F&& f) {
 }
 
 // First element of a window in one dimension.
-int64_t first_in(int64_t o, int64_t stride, int64_t padding, int64_t dilation) {
+int64_t first_in(int64_t o, int64_t stride, int64_t padding, int64_t dilation, int64_t in) {
   const int64_t start = o * stride - padding;
-  return start >= 0 ? start : start + (-start + dilation - 1) / dilation * dilation;
+  // A dilated window may miss the input altogether; its place is in it all the same.
+  return std::min(start >= 0 ? start : start + (-start + dilation - 1) / dilation * dilation, in - 1);
 }
 
 template <class T, class I>
@@ -105,13 +106,13 @@ void max_pool_at(const PoolSizes& s, const T* in, T* out, int64_t* indices) {
         const int64_t row = ((p * s.output[0] + z) * s.output[1] + y) * width;
         T* best = out + row;
         const int64_t begin =
-            (first_in(z, s.stride[0], s.padding[0], s.dilation[0]) * s.input[1] +
-             first_in(y, s.stride[1], s.padding[1], s.dilation[1])) *
+            (first_in(z, s.stride[0], s.padding[0], s.dilation[0], s.input[0]) * s.input[1] +
+             first_in(y, s.stride[1], s.padding[1], s.dilation[1], s.input[1])) *
             s.input[2];
         for (int64_t x = 0; x < width; ++x) {
           best[x] = lowest<T>();
           at[static_cast<size_t>(x)] = static_cast<I>(
-              begin + first_in(x, s.stride[2], s.padding[2], s.dilation[2]));
+              begin + first_in(x, s.stride[2], s.padding[2], s.dilation[2], s.input[2]));
         }
         each_tap(s, z, y, [&](int64_t from, int64_t x, int64_t n) {
           const I first = static_cast<I>(from);

@@ -46,10 +46,8 @@ void fill(ResampleAxis& axis, Resample mode, bool align_corners, std::optional<d
       case Resample::Nearest: {
         const float step = has ? static_cast<float>(1.0 / *given)
                                : static_cast<float>(in) / static_cast<float>(out);
-        const int64_t i = out == in       ? o
-                          : out == 2 * in ? o / 2
-                                          : static_cast<int64_t>(std::floor(
-                                                std::min(static_cast<float>(o) * step, 0x1p62F)));
+        const auto i =
+            static_cast<int64_t>(std::floor(std::min(static_cast<float>(o) * step, 0x1p62F)));
         put(std::min(i, in - 1), 1);
         break;
       }
@@ -63,7 +61,7 @@ void fill(ResampleAxis& axis, Resample mode, bool align_corners, std::optional<d
       case Resample::Linear: {
         R at = align_corners ? scale * static_cast<R>(o)
                              : std::max(scale * (static_cast<R>(o) + R(0.5)) - R(0.5), R(0));
-        if (in == out && !has) at = static_cast<R>(o);
+        if (in == out) at = static_cast<R>(o);  // a copy, whatever the factor
         at = std::min(at, R(0x1p62));
         const int64_t i = std::min(static_cast<int64_t>(at), in - 1);
         const R t = std::clamp(at - static_cast<R>(i), R(0), R(1));
