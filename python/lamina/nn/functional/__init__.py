@@ -5,10 +5,18 @@ are spelled (``inplace=``, ``reduction='mean'``). One file a subject; this one o
 """
 
 from lamina._C import _submodule_functions
-from lamina.nn.functional import _activation, _loss
+from lamina.nn.functional import _activation, _loss, _normalization
 from lamina.nn.functional._activation import *  # noqa: F403
 from lamina.nn.functional._loss import *  # noqa: F403
+from lamina.nn.functional._normalization import *  # noqa: F403
 
 globals().update(_submodule_functions["nn.functional"])  # linear, gelu, softplus
 
-__all__ = sorted([*_submodule_functions["nn.functional"], *_activation.__all__, *_loss.__all__])
+__all__ = sorted(
+    {
+        *_submodule_functions["nn.functional"],
+        *_activation.__all__,
+        *_loss.__all__,
+        *_normalization.__all__,
+    }
+)
