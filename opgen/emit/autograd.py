@@ -216,7 +216,6 @@ class _Node:
         text += "  }\n};\n}  // namespace\n"
         return text
 
-
     def position(self, name: str) -> int:
         return [p.name for p in differentiable_inputs(self.op)].index(name)
 

@@ -7,10 +7,10 @@ import warnings
 
 import lamina
 from lamina._C import _submodule_functions
-from lamina.nn.functional._activation import logsigmoid
 from lamina.nn.functional._reduction import reduction_code
 
 _nn = _submodule_functions["_nn"]
+_logsigmoid = _nn["log_sigmoid"]
 
 
 def nll_loss(
@@ -28,7 +28,11 @@ def nll_loss(
     factor a class. The mean is over the weights of the rows whose target is not `ignore_index`.
     """
     return _nn["nll_loss"](
-        input, target, weight, reduction_code("nll_loss", reduction, size_average, reduce), ignore_index
+        input,
+        target,
+        weight,
+        reduction_code("nll_loss", reduction, size_average, reduce),
+        ignore_index,
     )
 
 
@@ -326,9 +330,7 @@ def multi_margin_loss(
     return _nn["multi_margin_loss"](input, target, p, margin, weight, code)
 
 
-def multilabel_margin_loss(
-    input, target, size_average=None, reduce=None, reduction: str = "mean"
-):
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction: str = "mean"):
     """Margins of 1 between every class listed in `target` (up to the first -1 of a row) and every other."""
     code = reduction_code("multilabel_margin_loss", reduction, size_average, reduce)
     return _nn["multilabel_margin_loss"](input, target, code)
@@ -339,7 +341,7 @@ def multilabel_soft_margin_loss(
 ):
     """Mean over the classes (last dimension) of the cross entropy of ``sigmoid(input)`` with 0 or 1 in `target`."""
     code = reduction_code("multilabel_soft_margin_loss", reduction, size_average, reduce)
-    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    loss = -(target * _logsigmoid(input) + (1 - target) * _logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     loss = loss.sum(dim=input.dim() - 1) / input.size(input.dim() - 1)

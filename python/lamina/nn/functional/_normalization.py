@@ -22,7 +22,9 @@ def group_norm(input, num_groups: int, weight=None, bias=None, eps: float = 1e-5
         raise RuntimeError(
             f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
         )
-    _check_values([input.size(0) * input.size(1) // max(num_groups, 1), num_groups, *input.shape[2:]])
+    _check_values(
+        [input.size(0) * input.size(1) // max(num_groups, 1), num_groups, *input.shape[2:]]
+    )
     return lamina.group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -89,9 +91,7 @@ def normalize(input, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out=None)
     return input / length if out is None else lamina.div(input, length, out=out)
 
 
-def local_response_norm(
-    input, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-):
+def local_response_norm(input, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
     """``input / (k + alpha * mean of squares over `size` neighbouring channels) ** beta`` (Krizhevsky et al., 2012)."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -110,7 +110,8 @@ def local_response_norm(
     pad_before = squares.new_zeros(shape)
     shape[1] = (size - 1) // 2
     padded = lamina.cat([pad_before, squares, squares.new_zeros(shape)], 1)
-    windows = padded.unfold(1, size, 1).mean(-1)
+    windows = padded.unfold(1, size, 1).sum(-1)
+    windows = windows / size if input.is_floating_point() else windows // size
     return input / windows.mul(alpha).add(k).pow(beta)
 
 
