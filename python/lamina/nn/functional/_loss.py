@@ -23,7 +23,11 @@ def nll_loss(
     factor a class. The mean is over the weights of the rows whose target is not `ignore_index`.
     """
     return _nn["nll_loss"](
-        input, target, weight, reduction_code("nll_loss", reduction, size_average, reduce), ignore_index
+        input,
+        target,
+        weight,
+        reduction_code("nll_loss", reduction, size_average, reduce),
+        ignore_index,
     )
 
 

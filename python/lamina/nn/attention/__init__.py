@@ -1,0 +1,1 @@
+"""Which way attention is computed."""

@@ -1,0 +1,1 @@
+"""Modules over several devices."""
