@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import TypeVar
 
 import lamina
-from lamina import Tensor
+from lamina import _C, Tensor
 from lamina.nn.modules import _hooks
 from lamina.nn.modules._hooks import (
     _global_backward_hooks,
@@ -126,6 +126,10 @@ class Module:
             super().__init__(*args, **kwargs)
 
     forward = _forward_unimplemented
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        _C._give_module_slots(cls)
 
     # Calls
 
@@ -514,3 +518,13 @@ def _check_initialized(module):
             f"'{type(module).__name__}' object has no attribute '_forward_hooks'; "
             "call super().__init__() first"
         )
+
+
+# From here on calls and attributes of modules go the short way where nothing hinders them.
+_C._set_module_type(
+    Module,
+    _global_forward_hooks,
+    _global_forward_pre_hooks,
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+)
