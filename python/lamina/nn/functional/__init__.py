@@ -5,10 +5,25 @@ are spelled (``inplace=``, ``reduction='mean'``). One file a subject; this one o
 """
 
 from lamina._C import _submodule_functions
-from lamina.nn.functional import _activation, _loss
+from lamina.nn.functional import _activation, _loss, _multi_head_attention
 from lamina.nn.functional._activation import *  # noqa: F403
 from lamina.nn.functional._loss import *  # noqa: F403
+from lamina.nn.functional._multi_head_attention import (
+    _canonical_mask,  # noqa: F401
+    _in_projection,  # noqa: F401
+    _in_projection_packed,  # noqa: F401
+    _mha_shape_check,  # noqa: F401
+    _none_or_dtype,  # noqa: F401
+    multi_head_attention_forward,  # noqa: F401
+)
 
 globals().update(_submodule_functions["nn.functional"])  # linear, gelu, softplus
 
-__all__ = sorted([*_submodule_functions["nn.functional"], *_activation.__all__, *_loss.__all__])
+__all__ = sorted(
+    [
+        *_submodule_functions["nn.functional"],
+        *_activation.__all__,
+        *_loss.__all__,
+        *_multi_head_attention.__all__,
+    ]
+)

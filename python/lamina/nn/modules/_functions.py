@@ -16,3 +16,14 @@ class BackwardHookFunction(Function):
     @staticmethod
     def backward(ctx, *args):
         return args
+
+
+class CrossMapLRN2d:
+    """Local response normalization of images, as modules of old programs name it."""
+
+    @staticmethod
+    def apply(input, size, alpha=1e-4, beta=0.75, k=1):
+        """See `nn.functional.local_response_norm`; a window of even size has one channel more before than after."""
+        from lamina.nn import functional as F
+
+        return F.local_response_norm(input, size, alpha, beta, k)

@@ -17,6 +17,9 @@ __all__ = [
     "Softsign", "Tanh", "Tanhshrink", "Threshold",
 ]  # fmt: skip
 
+# Kept in a file of its own, known by this one's name.
+MultiheadAttention.__module__ = __name__
+
 
 class _Inplace(Module):
     """Activations with no option but `inplace`, which writes the result over the input."""
