@@ -77,7 +77,7 @@ def test_native_step_has_the_bits_of_plain_operators(name, options, dtype, monke
     shapes = ((70, 300), (3,), (), (2, 0), (5, 6))
     native = make(name, options, dtype, shapes)
     plain = make(name, options, dtype, shapes)
-    for params, optimizer in (native, plain):
+    for _, optimizer in (native, plain):
         optimizer.add_param_group({"params": [values((4, 6), 9, dtype).t().requires_grad_()]})
     for number in range(3):
         step(native[0], native[1], number)
