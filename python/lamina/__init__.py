@@ -78,6 +78,7 @@ _SUBMODULES = (
     "distributed",
     "explain",
     "fft",
+    "func",
     "jit",
     "library",
     "linalg",

@@ -15,7 +15,7 @@ _GAINS = {
             "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
             "conv_transpose3d", "sigmoid",
         ),
-        1.0,
+        1,
     ),
     "tanh": 5.0 / 3,
     "relu": math.sqrt(2.0),
@@ -31,7 +31,7 @@ def calculate_gain(nonlinearity, param=None):
     no number.
     """
     if nonlinearity in _GAINS:
-        return _GAINS[nonlinearity] if nonlinearity != "sigmoid" else 1
+        return _GAINS[nonlinearity]
     if nonlinearity != _SLOPED:
         raise ValueError(f"calculate_gain: Unsupported nonlinearity {nonlinearity}")
     if param is None:
@@ -63,6 +63,35 @@ def _no_grad_zero_(tensor):
         return tensor.zero_()
 
 
+# Polynomials in the shifted logarithm of (1 - x) * (1 + x), near zero and near the ends, for float32: M. Giles,
+# "Approximating the erfinv function", 2010.
+_MIDDLE = (
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
+    -0.00417768164, 0.246640727, 1.50140941,
+)  # fmt: skip
+_ENDS = (
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
+    0.00943887047, 1.00167406, 2.83297682,
+)  # fmt: skip
+
+
+def _erfinv_(tensor):
+    """The inverse of the error function, in place."""
+    if hasattr(tensor, "erfinv_"):
+        return tensor.erfinv_()
+    x = tensor.double()
+    w = -((1 - x) * (1 + x)).log()
+
+    def polynomial(coefficients, at):
+        result = lamina.full_like(at, coefficients[0])
+        for c in coefficients[1:]:
+            result = result * at + c
+        return result
+
+    middle, ends = polynomial(_MIDDLE, w - 2.5), polynomial(_ENDS, w.sqrt() - 3)
+    return tensor.copy_(lamina.where(w < 5, middle, ends) * x)
+
+
 def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
     # A uniform number between the distribution function's values at the ends, through its inverse.
     def below(x):
@@ -76,7 +105,7 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
     low, high = below((a - mean) / std), below((b - mean) / std)
     with lamina.no_grad():
         tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
+        _erfinv_(tensor)
         tensor.mul_(std * math.sqrt(2.0))
         tensor.add_(mean)
         return tensor.clamp_(min=a, max=b)
