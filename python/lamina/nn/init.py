@@ -63,51 +63,53 @@ def _no_grad_zero_(tensor):
         return tensor.zero_()
 
 
-# Polynomials in the shifted logarithm of (1 - x) * (1 + x), near zero and near the ends, for float32: M. Giles,
-# "Approximating the erfinv function", 2010.
-_MIDDLE = (
-    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
-    -0.00417768164, 0.246640727, 1.50140941,
-)  # fmt: skip
-_ENDS = (
-    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
-    0.00943887047, 1.00167406, 2.83297682,
-)  # fmt: skip
+def _below(x):
+    """The normal distribution function."""
+    return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
 
-def _erfinv_(tensor):
-    """The inverse of the error function, in place."""
-    if hasattr(tensor, "erfinv_"):
-        return tensor.erfinv_()
-    x = tensor.double()
-    w = -((1 - x) * (1 + x)).log()
-
-    def polynomial(coefficients, at):
-        result = lamina.full_like(at, coefficients[0])
-        for c in coefficients[1:]:
-            result = result * at + c
-        return result
-
-    middle, ends = polynomial(_MIDDLE, w - 2.5), polynomial(_ENDS, w.sqrt() - 3)
-    return tensor.copy_(lamina.where(w < 5, middle, ends) * x)
+_MOST_ROUNDS = 5000
 
 
 def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
-    # A uniform number between the distribution function's values at the ends, through its inverse.
-    def below(x):
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
-
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "trunc_normal_: mean is more than 2 std from [a, b]; the values' distribution may be off",
             stacklevel=3,
         )
-    low, high = below((a - mean) / std), below((b - mean) / std)
+    low, high = (a - mean) / std, (b - mean) / std
     with lamina.no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        _erfinv_(tensor)
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
+        if _below(high) - _below(low) > 0.3:
+            # Normal numbers; those outside are drawn again.
+            tensor.normal_(mean, std, generator=generator)
+            while True:
+                outside = (tensor < a) | (tensor > b)
+                if not bool(outside.any()):
+                    return tensor
+                again = lamina.empty_like(tensor).normal_(mean, std, generator=generator)
+                tensor.copy_(lamina.where(outside, again, tensor))
+        # Even numbers, kept with the probability that the density has there, relative to its highest.
+        top = 0.0 if low <= 0 <= high else min(low * low, high * high)
+        missing = None
+        for _ in range(_MOST_ROUNDS):
+            x = lamina.empty_like(tensor).uniform_(a, b, generator=generator)
+            chance = lamina.empty_like(tensor).uniform_(generator=generator)
+            z = (x - mean) / std
+            kept = chance <= ((top - z * z) / 2).exp()
+            if missing is None:
+                tensor.copy_(x)
+                missing = ~kept
+            else:
+                tensor.copy_(lamina.where(missing & kept, x, tensor))
+                missing = missing & ~kept
+            if not bool(missing.any()):
+                return tensor
+        # A long, thin end: there the distribution falls off exponentially from the nearer side.
+        near, sign = (a, 1.0) if low > 0 else (b, -1.0)
+        rate = max(abs(low if low > 0 else high), 1.0) / std
+        u = lamina.empty_like(tensor).uniform_(generator=generator)
+        rest = near - sign * (1 - u).log() / rate
+        tensor.copy_(lamina.where(missing, rest, tensor))
         return tensor.clamp_(min=a, max=b)
 
 
