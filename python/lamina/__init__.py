@@ -79,6 +79,7 @@ _SUBMODULES = (
     "explain",
     "fft",
     "func",
+    "fx",
     "jit",
     "library",
     "linalg",
