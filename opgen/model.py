@@ -219,7 +219,9 @@ def _check_joint(names: tuple[str, ...], schema: Schema, where: Where) -> None:
     """Gradients given together belong to plain tensors that follow each other among those with a gradient."""
     for p in schema.params:
         if p.name in names and (p.type.base != "Tensor" or p.type.is_list or p.union):
-            raise ParagraphError(where, f"'grad' gives {p.name!r} with others; it must be a plain tensor")
+            raise ParagraphError(
+                where, f"'grad' gives {p.name!r} with others; it must be a plain tensor"
+            )
 
 
 def build(paragraphs: list[RawParagraph]) -> list[Operator]:

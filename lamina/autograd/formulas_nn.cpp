@@ -5,7 +5,8 @@ namespace lamina::autograd::formulas {
 
 Tensor elu_second(const Tensor& grad_output, const Tensor& self, const Scalar& factor,
                   const Scalar& input_scale) {
-  return ops::where(self <= Scalar(0), grad_output * (ops::exp(self * input_scale) * factor),
+  // At the kink, where the second derivative jumps, that of the right side.
+  return ops::where(self < Scalar(0), grad_output * (ops::exp(self * input_scale) * factor),
                     Scalar(0.0));
 }
 

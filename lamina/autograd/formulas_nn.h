@@ -57,6 +57,16 @@ Tensor batch_norm_tangent(const Tensor& tangent, const Tensor& input, const Tens
                           const Tensor& running_mean, const Tensor& running_var, bool training,
                           double eps);
 
+// --- attention and embedding ---
+std::array<Tensor, 3> attention_grads(const Tensor& grad, const Tensor& query, const Tensor& key,
+                                      const Tensor& value, const Tensor& mask, const Tensor& output,
+                                      const Tensor& logsumexp, bool is_causal, double scale,
+                                      const std::array<bool, 3>& wants);
+Tensor embedding_grad(const Tensor& grad, const Tensor& indices, IntList weight_sizes,
+                      int64_t padding_idx, bool scale_grad_by_freq);
+Tensor embedding_second(const Tensor& grad, const Tensor& indices, int64_t padding_idx,
+                        bool scale_grad_by_freq);
+
 // The gradient of the 2-norm: zero where the norm is.
 Tensor norm2_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
                   std::optional<IntList> dims, bool keepdim);

@@ -45,9 +45,7 @@ int64_t product(IntList sizes) {
   return n;
 }
 
-Tensor weighted(const Tensor& t, const Tensor& weight) {
-  return weight.defined() ? t * weight : t;
-}
+Tensor weighted(const Tensor& t, const Tensor& weight) { return weight.defined() ? t * weight : t; }
 
 double epsilon(const Tensor& input, std::optional<double> eps) {
   if (eps) return *eps;
@@ -71,8 +69,8 @@ Tensor layer_norm_unit(const Tensor& input, IntList normalized_shape, double eps
 
 Tensor layer_norm_tangent(const Tensor& tangent, const Tensor& input, IntList normalized_shape,
                           const Tensor& weight, double eps) {
-  return weighted(
-      unit_derivative(tangent, input, last_dims(normalized_shape.size()), eps, true), weight);
+  return weighted(unit_derivative(tangent, input, last_dims(normalized_shape.size()), eps, true),
+                  weight);
 }
 
 namespace {
@@ -81,9 +79,8 @@ std::array<Tensor, 3> row_grads(const Tensor& grad, const Tensor& input, IntList
                                 double eps, bool centered, const std::array<bool, 3>& wants) {
   std::array<Tensor, 3> out;
   if (!composed()) {
-    const auto [dx, dw, db] =
-        ops::_layer_norm_backward(grad, input, mean, rstd, weight, product(normalized_shape),
-                                  wants[0], wants[1], wants[2]);
+    const auto [dx, dw, db] = ops::_layer_norm_backward(
+        grad, input, mean, rstd, weight, product(normalized_shape), wants[0], wants[1], wants[2]);
     if (wants[0]) out[0] = dx;
     if (wants[1]) out[1] = ops::view(dw, normalized_shape);
     if (wants[2]) out[2] = ops::view(db, normalized_shape);
@@ -92,8 +89,7 @@ std::array<Tensor, 3> row_grads(const Tensor& grad, const Tensor& input, IntList
   const Sizes dims = last_dims(normalized_shape.size());
   if (wants[0]) out[0] = unit_derivative(weighted(grad, weight), input, dims, eps, centered);
   if (wants[1])
-    out[1] =
-        ops::sum_to_size(grad * normalized(input, dims, eps, centered).unit, normalized_shape);
+    out[1] = ops::sum_to_size(grad * normalized(input, dims, eps, centered).unit, normalized_shape);
   if (wants[2]) out[2] = ops::sum_to_size(grad, normalized_shape);
   return out;
 }
@@ -156,8 +152,8 @@ Tensor group_norm_unit(const Tensor& input, int64_t group, double eps) {
 
 Tensor group_norm_tangent(const Tensor& tangent, const Tensor& input, const Tensor& weight,
                           int64_t group, double eps) {
-  const Tensor d = unit_derivative(grouped(tangent, group), grouped(input, group), IntList({2}),
-                                   eps, true);
+  const Tensor d =
+      unit_derivative(grouped(tangent, group), grouped(input, group), IntList({2}), eps, true);
   return channel_weighted(ops::view(d, input.sizes()), weight);
 }
 
@@ -199,9 +195,8 @@ Tensor batch_norm_unit(const Tensor& input, const Tensor& running_mean, const Te
 Tensor batch_norm_tangent(const Tensor& tangent, const Tensor& input, const Tensor& weight,
                           const Tensor& /*running_mean*/, const Tensor& running_var, bool training,
                           double eps) {
-  const Tensor d = training
-                       ? unit_derivative(tangent, input, but_channels(input.dim()), eps, true)
-                       : tangent * running_rstd(running_var, input.dim(), eps);
+  const Tensor d = training ? unit_derivative(tangent, input, but_channels(input.dim()), eps, true)
+                            : tangent * running_rstd(running_var, input.dim(), eps);
   return channel_weighted(d, weight);
 }
 
@@ -225,8 +220,7 @@ std::array<Tensor, 3> batch_norm_grads(const Tensor& grad, const Tensor& input,
     out[0] = batch_norm_tangent(channel_weighted(grad, weight), input, Tensor(), running_mean,
                                 running_var, training, eps);
   if (wants[1])
-    out[1] =
-        channel_sum(grad * batch_norm_unit(input, running_mean, running_var, training, eps));
+    out[1] = channel_sum(grad * batch_norm_unit(input, running_mean, running_var, training, eps));
   if (wants[2]) out[2] = channel_sum(grad);
   return out;
 }

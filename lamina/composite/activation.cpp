@@ -17,8 +17,7 @@ constexpr double kSeluScale = 1.0507009873554804934193349852946;
 
 Tensor elu_backward(const Tensor& grad_output, const Scalar& alpha, const Scalar& scale,
                     const Scalar& input_scale, bool is_result, const Tensor& self_or_result) {
-  if (!is_result)
-    return ops::_elu_backward(grad_output, self_or_result, alpha, scale, input_scale);
+  if (!is_result) return ops::_elu_backward(grad_output, self_or_result, alpha, scale, input_scale);
   LAMINA_CHECK(!(alpha.to_double() < 0),
                "elu_backward: the operand cannot be told from the result with a negative slope; "
                "got alpha=",
@@ -46,8 +45,8 @@ Tensor softshrink(const Tensor& self, const Scalar& lambd) {
 }
 
 Tensor prelu(const Tensor& self, const Tensor& weight) {
-  LAMINA_CHECK(self.dtype() == weight.dtype(),
-               "prelu: Type promoting not supported. Got ", self.dtype(), " and ", weight.dtype());
+  LAMINA_CHECK(self.dtype() == weight.dtype(), "prelu: Type promoting not supported. Got ",
+               self.dtype(), " and ", weight.dtype());
   if (weight.numel() != 1) {
     LAMINA_CHECK(self.dim() > 0, "prelu: Not allow zero-dim input tensor.");
     const int64_t channels = self.dim() >= 2 ? self.sizes()[1] : 1;
@@ -72,8 +71,8 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
 Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
              const Generator& generator) {
   const double lo = lower.to_double(), hi = upper.to_double();
-  LAMINA_CHECK(lo <= hi, "rrelu: lower bound should be less than or equal to upper bound; got ",
-               lo, " and ", hi);
+  LAMINA_CHECK(lo <= hi, "rrelu: lower bound should be less than or equal to upper bound; got ", lo,
+               " and ", hi);
   if (!training) return ops::leaky_relu(self, Scalar((lo + hi) / 2));
   const Tensor x = ops::detach(self);
   const Tensor slope = ops::uniform_(ops::empty_like(x), lo, hi, generator);
@@ -84,8 +83,8 @@ Tensor glu(const Tensor& self, int64_t dim) {
   LAMINA_CHECK(self.dim() > 0, "glu: does not support 0-dimensional tensors");
   const int64_t d = wrap_dim(dim, self.dim(), "glu");
   const int64_t size = self.sizes()[d];
-  LAMINA_CHECK(size % 2 == 0, "glu: Halving dimension must be even, but dimension ", d,
-               " is size ", size);
+  LAMINA_CHECK(size % 2 == 0, "glu: Halving dimension must be even, but dimension ", d, " is size ",
+               size);
   return ops::narrow(self, d, 0, size / 2) * ops::sigmoid(ops::narrow(self, d, size / 2, size / 2));
 }
 

@@ -7,8 +7,8 @@
 #include "lamina/autograd/formulas.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
-#include "lamina/ops.h"
 #include "lamina/kernels/result.h"
+#include "lamina/ops.h"
 #include "lamina/shape/broadcast.h"
 #include "lamina/shape/promotion.h"
 
@@ -127,15 +127,15 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
 Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
   LAMINA_CHECK(!self.is_complex() && !target.is_complex(),
                "kl_div: Complex inputs not supported; got ", self, " and ", target);
-  const Tensor loss = log_target ? ops::exp(target) * (target - self)
-                                 : ops::xlogy(target, target) - target * self;
+  const Tensor loss =
+      log_target ? ops::exp(target) * (target - self) : ops::xlogy(target, target) - target * self;
   return reduced(loss, reduction);
 }
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full,
                         double eps, int64_t reduction) {
-  Tensor loss = log_input ? ops::exp(input) - target * input
-                          : input - target * ops::log(input + Scalar(eps));
+  Tensor loss =
+      log_input ? ops::exp(input) - target * input : input - target * ops::log(input + Scalar(eps));
   if (full) {
     // Stirling's approximation of log(target!), for targets above one.
     const Tensor stirling = target * ops::log(target) - target +
@@ -164,10 +164,9 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
                "cosine_embedding_loss: 0D or 1D target tensor expected, multi-target not "
                "supported; got ",
                target);
-  LAMINA_CHECK(input1.dim() == nd + 1 && input2.dim() == nd + 1,
-               "cosine_embedding_loss: ", nd, "D target tensor expects ", nd + 1,
-               "D input tensors, but found inputs with sizes ", input1.sizes(), " and ",
-               input2.sizes(), ".");
+  LAMINA_CHECK(input1.dim() == nd + 1 && input2.dim() == nd + 1, "cosine_embedding_loss: ", nd,
+               "D target tensor expects ", nd + 1, "D input tensors, but found inputs with sizes ",
+               input1.sizes(), " and ", input2.sizes(), ".");
   constexpr double kFloor = 1e-12;  // keeps the length of a zero vector from dividing by zero
   const int64_t dim = nd;
   const auto sum = [&](const Tensor& t) { return ops::sum(t, IntList({dim}), false); };
@@ -239,13 +238,13 @@ void check_margin_shapes(const Tensor& self, const Tensor& target, bool several,
     const bool fits = d == 0   ? target.numel() == 1
                       : d == 1 ? target.dim() <= 1 && target.numel() == self.numel()
                                : target.sizes() == self.sizes();
-    LAMINA_CHECK(fits, op, ": inconsistent target size: ", target.sizes(), " for input of size: ",
-                 self.sizes());
+    LAMINA_CHECK(fits, op, ": inconsistent target size: ", target.sizes(),
+                 " for input of size: ", self.sizes());
     return;
   }
   const int64_t rows = d == 2 ? self.sizes()[0] : 1;
-  LAMINA_CHECK(target.dim() <= 1 && target.numel() == rows, op, ": inconsistent target size, got: ",
-               target.sizes());
+  LAMINA_CHECK(target.dim() <= 1 && target.numel() == rows, op,
+               ": inconsistent target size, got: ", target.sizes());
 }
 }  // namespace
 
@@ -262,7 +261,8 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
   const Tensor y = ops::reshape(target, IntList({-1, 1}));
   Tensor z = above_zero(x - ops::gather(x, 1, y) + margin);
   if (p.equals(2)) z = z * z;
-  if (weight.defined()) z = z * ops::view(ops::index_select(weight, 0, ops::view(y, IntList({-1}))), IntList({-1, 1}));
+  if (weight.defined())
+    z = z * ops::view(ops::index_select(weight, 0, ops::view(y, IntList({-1}))), IntList({-1, 1}));
   z = ops::scatter(z, 1, y, Scalar(0));
   const Tensor loss = ops::sum(z, IntList({1}), false) / Scalar(static_cast<double>(classes));
   if (one && reduction == kReductionNone) return ops::view(loss, IntList());
@@ -276,10 +276,12 @@ Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, int64_t 
   const Tensor x = ops::reshape(self, IntList({-1, classes}));
   const Tensor y = ops::reshape(target, IntList({-1, classes}));
   if (x.device().is_cpu() && y.numel() > 0)
-    LAMINA_CHECK(scalar_of(ops::all(ops::logical_and(y >= Scalar(-1), y < Scalar(classes)))).to_bool(),
-                 "multilabel_margin_loss: target out of range; expected -1 to ", classes - 1);
+    LAMINA_CHECK(
+        scalar_of(ops::all(ops::logical_and(y >= Scalar(-1), y < Scalar(classes)))).to_bool(),
+        "multilabel_margin_loss: target out of range; expected -1 to ", classes - 1);
   // A row counts up to its first negative entry.
-  const Tensor counts = ops::cumprod(ops::_to_dtype(y >= Scalar(0), ScalarType::Int64), 1, std::nullopt);
+  const Tensor counts =
+      ops::cumprod(ops::_to_dtype(y >= Scalar(0), ScalarType::Int64), 1, std::nullopt);
   const Tensor at = y * counts;
   const Tensor is_target = ops::scatter_add(ops::zeros_like(y), 1, at, counts) > Scalar(0);
   // (n, target, class): the score of each target against every class.

@@ -18,8 +18,7 @@ Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& wei
   if (!input.is_complex())
     return std::get<0>(ops::_fused_rms_norm(input, normalized_shape, weight, eps));
   Sizes dims;
-  for (size_t i = 0; i < normalized_shape.size(); ++i)
-    dims.push_back(-1 - static_cast<int64_t>(i));
+  for (size_t i = 0; i < normalized_shape.size(); ++i) dims.push_back(-1 - static_cast<int64_t>(i));
   const double small = input.dtype() == ScalarType::Complex128
                            ? std::numeric_limits<double>::epsilon()
                            : double(std::numeric_limits<float>::epsilon());
@@ -28,16 +27,15 @@ Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& wei
   return weight.defined() ? unit * weight : unit;
 }
 
-Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
-                  const Tensor& bias, double eps, bool) {
+Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias,
+                  double eps, bool) {
   LAMINA_CHECK(input.dim() >= 2,
                "group_norm: Expected at least 2 dimensions for input tensor but received ",
                input.dim());
   const int64_t n = input.size(0), c = input.size(1);
   int64_t inner = 1;
   for (int64_t i = 2; i < input.dim(); ++i) inner *= input.size(i);
-  return std::get<0>(
-      ops::native_group_norm(input, weight, bias, n, c, inner, num_groups, eps));
+  return std::get<0>(ops::native_group_norm(input, weight, bias, n, c, inner, num_groups, eps));
 }
 
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
@@ -64,14 +62,14 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
     return t.defined() ? ops::repeat(t, IntList({n})) : Tensor();
   };
   const Tensor mean = repeated(running_mean), var = repeated(running_var);
-  const Tensor out = std::get<0>(ops::native_batch_norm(
-      ops::reshape(input, folded), repeated(weight), repeated(bias), mean, var, use_input_stats,
-      momentum, eps));
+  const Tensor out = std::get<0>(ops::native_batch_norm(ops::reshape(input, folded),
+                                                        repeated(weight), repeated(bias), mean, var,
+                                                        use_input_stats, momentum, eps));
   if (use_input_stats) {
     const auto move = [&](const Tensor& running, const Tensor& moved) {
       if (running.defined())
-        ops::copy_(running, ops::mean(ops::view(moved, IntList({n, c})), IntList({0}), false,
-                                      std::nullopt));
+        ops::copy_(running,
+                   ops::mean(ops::view(moved, IntList({n, c})), IntList({0}), false, std::nullopt));
     };
     move(running_mean, mean);
     move(running_var, var);

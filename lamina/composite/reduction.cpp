@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "lamina/core/defaults.h"
 #include "lamina/autograd/formulas.h"
+#include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
 #include "lamina/ops.h"
@@ -86,6 +86,10 @@ Tensor vector_norm(const Tensor& self, const Scalar& ord, std::optional<IntList>
     for (const int64_t d : *dim) dims.push_back(d);
   if (dims.empty())
     for (int64_t d = 0; d < x.dim(); ++d) dims.push_back(d);
+  // Powers leave the range of the 16-bit types long before the norm does.
+  if (type == ScalarType::Float16 || type == ScalarType::BFloat16)
+    return ops::_to_dtype(
+        vector_norm(ops::_to_dtype(x, ScalarType::Float32), ord, dim, keepdim, std::nullopt), type);
   const Tensor size = ops::abs(x);
   if (std::isinf(p)) return p > 0 ? ops::amax(size, dims, keepdim) : ops::amin(size, dims, keepdim);
   if (p == 0) return ops::sum(ops::_to_dtype(size != Scalar(0), size.dtype()), dims, keepdim);
@@ -103,8 +107,8 @@ Tensor vector_norm(const Tensor& self, const Scalar& ord, std::optional<IntList>
   const Tensor total = ops::sum(powers, dims, keepdim);
   const Tensor zero = total == Scalar(0);
   const Tensor root = ops::pow(ops::where(zero, Scalar(1.0), total), Scalar(1 / p));
-  Tensor result = ops::where(
-      zero, Scalar(p > 0 ? 0.0 : std::numeric_limits<double>::infinity()), root);
+  Tensor result =
+      ops::where(zero, Scalar(p > 0 ? 0.0 : std::numeric_limits<double>::infinity()), root);
   if (p < 0) result = ops::where(ops::isinf(total), Scalar(0.0), result);
   return result;
 }

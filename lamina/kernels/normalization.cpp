@@ -171,8 +171,7 @@ bool gathers(const Tensor& input) {
   return n > 1 && c > 0 && input.numel() / (n * c) < kShortRun;
 }
 Tensor gathered(const Tensor& input, ScalarType type) {
-  return kernels::unsqueeze(
-      contiguous_values(kernels::transpose(converted(input, type), 0, 1)), 0);
+  return kernels::unsqueeze(contiguous_values(kernels::transpose(converted(input, type), 0, 1)), 0);
 }
 // (1, c, n, ...) as (n, c, ...)
 Tensor scattered(const Tensor& work) {
@@ -240,8 +239,8 @@ void batch_norm_backward(const Tensor& input_grad, const Tensor& weight_grad,
                w = readable(weight, type), m = readable(mean, type), r = readable(invstd, type);
   Tensor dx;
   if (want_input)
-    dx = gather || input_grad.dtype() != type ? empty_contiguous(x.sizes(), type, kCpu)
-                                              : input_grad;
+    dx =
+        gather || input_grad.dtype() != type ? empty_contiguous(x.sizes(), type, kCpu) : input_grad;
   const Written dw(weight_grad, type, want_weight), db(bias_grad, type, want_bias);
   tile::ChannelNorm call = channels_of(x, type, 1, w);
   call.across_samples = true;

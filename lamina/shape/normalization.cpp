@@ -20,17 +20,18 @@ void check_normalized(const Tensor& input, IntList normalized, const Tensor& wei
   const size_t n = normalized.size();
   LAMINA_CHECK(n >= 1, op, ": Expected normalized_shape to be at least 1-dimensional, i.e., ",
                "containing at least one element, but got normalized_shape = ", normalized);
-  LAMINA_CHECK(!weight.defined() || weight.sizes() == normalized, op,
-               ": Expected weight to be of same shape as normalized_shape, but got weight of shape ",
-               weight.defined() ? weight.sizes() : IntList(),
-               " and normalized_shape = ", normalized);
+  LAMINA_CHECK(
+      !weight.defined() || weight.sizes() == normalized, op,
+      ": Expected weight to be of same shape as normalized_shape, but got weight of shape ",
+      weight.defined() ? weight.sizes() : IntList(), " and normalized_shape = ", normalized);
   LAMINA_CHECK(!bias.defined() || bias.sizes() == normalized, op,
                ": Expected bias to be of same shape as normalized_shape, but got bias of shape ",
                bias.defined() ? bias.sizes() : IntList(), " and normalized_shape = ", normalized);
   const IntList sizes = input.sizes();
-  const bool fits = sizes.size() >= n && IntList(sizes.data() + (sizes.size() - n), n) == normalized;
-  LAMINA_CHECK(fits, op, ": Given normalized_shape=", normalized, ", expected input with shape [*, ",
-               normalized, "], but got input of size ", sizes);
+  const bool fits =
+      sizes.size() >= n && IntList(sizes.data() + (sizes.size() - n), n) == normalized;
+  LAMINA_CHECK(fits, op, ": Given normalized_shape=", normalized,
+               ", expected input with shape [*, ", normalized, "], but got input of size ", sizes);
 }
 
 // One number for each row: the sizes before the normalized ones, and ones for these.
@@ -75,9 +76,9 @@ std::array<ResultMeta, 2> rms_norm_shape(const Tensor& input, IntList normalized
                                          const Tensor& weight, std::optional<double>) {
   check_normalized(input, normalized_shape, weight, Tensor(), "rms_norm");
   check_type(input, "\"RMSNormKernelImpl\"");
-  return {ResultMeta{copy(input.sizes()), input.dtype(), input.device()},
-          ResultMeta{row_sizes(input, normalized_shape), compute_type(input.dtype()),
-                     input.device()}};
+  return {
+      ResultMeta{copy(input.sizes()), input.dtype(), input.device()},
+      ResultMeta{row_sizes(input, normalized_shape), compute_type(input.dtype()), input.device()}};
 }
 
 std::array<ResultMeta, 3> group_norm_shape(const Tensor& input, const Tensor& weight,
@@ -101,9 +102,8 @@ std::array<ResultMeta, 3> group_norm_shape(const Tensor& input, const Tensor& we
 
 std::array<ResultMeta, 3> group_norm_backward_shape(const Tensor&, const Tensor& input,
                                                     const Tensor&, const Tensor&,
-                                                    const Tensor& weight, int64_t,
-                                                    bool want_input, bool want_weight,
-                                                    bool want_bias) {
+                                                    const Tensor& weight, int64_t, bool want_input,
+                                                    bool want_weight, bool want_bias) {
   const Tensor& like = weight.defined() ? weight : input;
   return {part(want_input, copy(input.sizes()), input),
           part(want_weight, Sizes{input.size(1)}, like),

@@ -53,8 +53,7 @@ int64_t rows_a_task(int64_t n) { return std::max<int64_t>(1, kParallelGrain / (n
 void normalize_rows(const RowNorm& call, void* out, void* mean, void* rstd, const void* x,
                     const void* bias, double eps) {
   const NormKernels& k = kernels_of(call.type);
-  const Numbers o(call.type, out), in(call.type, x), means(call.type, mean),
-      rstds(call.type, rstd);
+  const Numbers o(call.type, out), in(call.type, x), means(call.type, mean), rstds(call.type, rstd);
   queue::parallel_for(0, call.rows, rows_a_task(call.n), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       double m, s;
@@ -119,9 +118,7 @@ struct Runs {
       for (int64_t i = 0; i < c.group; ++i) f(sample * c.channels + first + i, first + i);
     }
   }
-  int64_t grain(const ChannelNorm& c) const {
-    return rows_a_task(samples * channels * c.inner);
-  }
+  int64_t grain(const ChannelNorm& c) const { return rows_a_task(samples * channels * c.inner); }
 };
 
 }  // namespace
@@ -167,8 +164,8 @@ void normalize_channels(const ChannelNorm& call, void* out, const void* mean, co
 }
 
 void normalize_channels_backward(const ChannelNorm& call, void* dx, void* weight_grad,
-                                 void* bias_grad, const void* grad, const void* x,
-                                 const void* mean, const void* rstd, bool constant) {
+                                 void* bias_grad, const void* grad, const void* x, const void* mean,
+                                 const void* rstd, bool constant) {
   const NormKernels& k = kernels_of(call.type);
   const Numbers d(call.type, dx), g(call.type, grad), in(call.type, x), means(call.type, mean),
       rstds(call.type, rstd), w(call.type, call.weight);

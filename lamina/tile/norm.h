@@ -8,8 +8,8 @@
 
 namespace lamina::tile {
 
-// `rows` rows of n values: layer_norm, and rms_norm where it is not `centered`. weight and bias hold
-// n values or are null; mean (null where not centered) and rstd get one number a row.
+// `rows` rows of n values: layer_norm, and rms_norm where it is not `centered`. weight and bias
+// hold n values or are null; mean (null where not centered) and rstd get one number a row.
 struct RowNorm {
   ScalarType type = ScalarType::Float32;
   int64_t rows = 0, n = 0;
@@ -38,7 +38,7 @@ void normalize_channels(const ChannelNorm& call, void* out, const void* mean, co
                         const void* x, const void* bias);
 // With `constant` the statistics were given, not taken from x.
 void normalize_channels_backward(const ChannelNorm& call, void* dx, void* weight_grad,
-                                 void* bias_grad, const void* grad, const void* x,
-                                 const void* mean, const void* rstd, bool constant);
+                                 void* bias_grad, const void* grad, const void* x, const void* mean,
+                                 const void* rstd, bool constant);
 
 }  // namespace lamina::tile

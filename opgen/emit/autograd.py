@@ -41,7 +41,7 @@ _META_FROM = {
 
 def emit(ops: list[Operator]) -> str:
     text = HEADER + (
-        '#include "lamina/autograd/formulas.h"\n#include "lamina/autograd/forward.h"\n#include "lamina/autograd/view.h"\n'
+        '#include "lamina/autograd/formulas.h"\n#include "lamina/autograd/forward.h"\n#include "lamina/autograd/list_writes.h"\n#include "lamina/autograd/view.h"\n'
         '#include "lamina/dispatch/operator.h"\n'
         '#include "lamina/kernels/generated_support.h"\n\n'
         "namespace lamina::generated {\n\nusing namespace ops;\nusing namespace autograd::formulas;\n"
@@ -216,7 +216,6 @@ class _Node:
         text += "  }\n};\n}  // namespace\n"
         return text
 
-
     def position(self, name: str) -> int:
         return [p.name for p in differentiable_inputs(self.op)].index(name)
 
@@ -251,6 +250,8 @@ def _kernel(op: Operator, f: Function) -> str:
     text += f"{returns} {f.op_id}_autograd(KeySet keys, {cpp.params_of(f.schema)}) {{\n"
     text += forward.head(op, f)
     written = [p.name for p in f.schema.params if p.type.written]
+    if op.raw.get("shape") == "lists":
+        return text + _list_writes(f, written, returns, below)
     for name in written:
         text += f'  autograd::check_writable({name}, "{f.schema.name}");\n'
     # Writes are counted where the user's call enters, so that what an operator does inside to make
@@ -293,6 +294,15 @@ def _kernel(op: Operator, f: Function) -> str:
         for name in node.saved_results:
             i = node.results[name]
             text += f"  node->saved_{name} = SavedTensor::result(std::get<{i}>(result), {i});\n"
+    return text + "  return result;\n}\n\n"
+
+
+def _list_writes(f: Function, written: list[str], returns: str, below: str) -> str:
+    """The rest of the kernel of an operator that writes whole lists and has no derivative."""
+    name = f.schema.name
+    text = "".join(f'  autograd::check_list_writable({w}, "{name}");\n' for w in written)
+    text += f"  {returns} result = {below};\n"
+    text += "".join(f"  autograd::count_list_writes({w});\n" for w in written)
     return text + "  return result;\n}\n\n"
 
 

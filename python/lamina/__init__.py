@@ -66,6 +66,24 @@ for _name in (
     "rnn_tanh_cell",
 ):  # fmt: skip
     globals()[_name] = _lazy.later("lamina._recurrent", _name)
+# One operator over lists of tensors; see lamina._foreach.
+for _name in (
+    *(
+        name + end
+        for name in (
+            "abs", "acos", "add", "addcdiv", "addcmul", "asin", "atan", "ceil", "clamp_max",
+            "clamp_min", "cos", "cosh", "div", "erf", "erfc", "exp", "expm1", "floor", "frac",
+            "lerp", "lgamma", "log", "log10", "log1p", "log2", "maximum", "minimum", "mul", "neg",
+            "pow", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "sub",
+            "tan", "tanh", "trunc",
+        )
+        for end in ("", "_")
+    ),
+    "clone", "copy_", "max", "mm", "norm", "powsum", "zero_",
+):  # fmt: skip
+    globals()["_foreach_" + _name] = _lazy.later("lamina._foreach", "_foreach_" + _name)
+for _name in ("_fused_adagrad_", "_fused_adam_", "_fused_adamw_", "_fused_sgd_"):
+    globals()[_name] = _lazy.later("lamina.optim._fused", _name)
 for _name in ("from_dlpack", "to_dlpack"):
     globals()[_name] = _lazy.later("lamina.utils.dlpack", _name)
 # No __getattr__ here: see lamina._lazy.

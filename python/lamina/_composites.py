@@ -494,7 +494,9 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         raise missing("torch.norm with p='nuc'")
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm: only valid values of p are numbers, 'fro' and 'nuc'; got {p!r}")
-    return _C._submodule_functions["linalg"]["vector_norm"](input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)
+    return _C._submodule_functions["linalg"]["vector_norm"](
+        input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out
+    )
 
 
 def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):

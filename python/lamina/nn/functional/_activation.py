@@ -167,11 +167,6 @@ def leaky_relu_(input, negative_slope: float = 0.01):
     return _nn["leaky_relu_"](input, negative_slope)
 
 
-def logsigmoid(input):
-    """``log(1 / (1 + exp(-input)))``, without overflow in between."""
-    return _nn["log_sigmoid"](input)
-
-
 def tanhshrink(input):
     """``input - tanh(input)``."""
     return input - input.tanh()
@@ -196,7 +191,6 @@ __all__ = [
     "leaky_relu",
     "leaky_relu_",
     "log_softmax",
-    "logsigmoid",
     "mish",
     "relu",
     "relu6",

@@ -7,10 +7,10 @@ import warnings
 
 import lamina
 from lamina._C import _submodule_functions
-from lamina.nn.functional._activation import logsigmoid
 from lamina.nn.functional._reduction import reduction_code
 
 _nn = _submodule_functions["_nn"]
+_logsigmoid = _nn["log_sigmoid"]
 
 
 def nll_loss(
@@ -343,7 +343,7 @@ def multilabel_soft_margin_loss(
 ):
     """Mean over the classes (last dimension) of the cross entropy of ``sigmoid(input)`` with 0 or 1 in `target`."""
     code = reduction_code("multilabel_soft_margin_loss", reduction, size_average, reduce)
-    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    loss = -(target * _logsigmoid(input) + (1 - target) * _logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     loss = loss.sum(dim=input.dim() - 1) / input.size(input.dim() - 1)

@@ -110,7 +110,8 @@ def local_response_norm(input, size: int, alpha: float = 1e-4, beta: float = 0.7
     pad_before = squares.new_zeros(shape)
     shape[1] = (size - 1) // 2
     padded = lamina.cat([pad_before, squares, squares.new_zeros(shape)], 1)
-    windows = padded.unfold(1, size, 1).mean(-1)
+    windows = padded.unfold(1, size, 1).sum(-1)
+    windows = windows / size if input.is_floating_point() else windows // size
     return input / windows.mul(alpha).add(k).pow(beta)
 
 
