@@ -9,6 +9,7 @@ from lamina.nn.functional import (
     _activation,
     _dropout,
     _embedding,
+    _linear_cross_entropy,
     _loss,
     _multi_head_attention,
     _normalization,
@@ -21,7 +22,15 @@ from lamina.nn.functional._multi_head_attention import (  # noqa: F401
     _none_or_dtype,
 )
 
-_PARTS = (_activation, _dropout, _embedding, _loss, _multi_head_attention, _normalization)
+_PARTS = (
+    _activation,
+    _dropout,
+    _embedding,
+    _linear_cross_entropy,
+    _loss,
+    _multi_head_attention,
+    _normalization,
+)
 for _part in _PARTS:
     globals().update({name: getattr(_part, name) for name in _part.__all__})
 globals().update(_submodule_functions["nn.functional"])  # linear, gelu, softplus
