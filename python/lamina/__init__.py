@@ -114,6 +114,7 @@ _SUBMODULES = (
     "mps",
     "multiprocessing",
     "nn",
+    "onnx",
     "optim",
     "overrides",
     "special",
