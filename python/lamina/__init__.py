@@ -91,6 +91,9 @@ for _name in (
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype",
 ):  # fmt: skip
     globals()[_name] = _lazy.later("lamina.amp.autocast_mode", _name)
+_ORDER = ("median", "nanmedian", "kthvalue", "msort", "bincount")
+for _name in (*_ORDER, "searchsorted", "bucketize"):
+    globals()[_name] = _lazy.later("lamina._order", _name)
 GradScaler = _lazy.later("lamina.amp.grad_scaler", "GradScaler")
 for _name in ("from_dlpack", "to_dlpack"):
     globals()[_name] = _lazy.later("lamina.utils.dlpack", _name)
@@ -190,6 +193,8 @@ def _attach():
         "tensor_split", "unique", "unique_consecutive",
     ):  # fmt: skip
         setattr(Tensor, name, forward(name, "_composites"))  # noqa: F405
+    for name in _ORDER:
+        setattr(Tensor, name, forward(name, "_order"))  # noqa: F405
     Tensor.__div__ = Tensor.__truediv__  # noqa: F405
     Tensor.__rdiv__ = Tensor.__rtruediv__  # noqa: F405
     Tensor.__idiv__ = Tensor.__itruediv__  # noqa: F405
