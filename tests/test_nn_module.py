@@ -502,6 +502,18 @@ def test_parameter():
     assert type(waiting) is nn.Parameter and waiting.shape == (2, 3)
 
 
+def test_copies_keep_shared_memory():
+    base = lamina.arange(6.0)
+    net = nn.Module()
+    net.a, net.b, net.c = nn.Parameter(base), nn.Parameter(base[2:4]), nn.Parameter(base)
+    net.d = net.a
+    other = copy.deepcopy(net)
+    with lamina.no_grad():
+        other.a.add_(1)
+    assert other.b.tolist() == [3, 4] and other.c.tolist() == other.a.tolist()
+    assert other.d is other.a and net.a.tolist() == list(range(6))
+
+
 def test_sequential():
     a, b, c = nn.Linear(1, 2), nn.ReLU(), nn.Tanh()
     s = nn.Sequential(a, b)
