@@ -84,10 +84,22 @@ for _name in (
     globals()["_foreach_" + _name] = _lazy.later("lamina._foreach", "_foreach_" + _name)
 for _name in ("_fused_adagrad_", "_fused_adam_", "_fused_adamw_", "_fused_sgd_"):
     globals()[_name] = _lazy.later("lamina.optim._fused", _name)
+for _name in (
+    "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype",
+    "is_autocast_cache_enabled", "set_autocast_cache_enabled", "autocast_increment_nesting",
+    "autocast_decrement_nesting", "clear_autocast_cache", "autocast", "is_autocast_cpu_enabled",
+    "get_autocast_cpu_dtype", "get_autocast_gpu_dtype",
+):  # fmt: skip
+    globals()[_name] = _lazy.later("lamina.amp.autocast_mode", _name)
+_ORDER = ("median", "nanmedian", "kthvalue", "msort", "bincount")
+for _name in (*_ORDER, "searchsorted", "bucketize"):
+    globals()[_name] = _lazy.later("lamina._order", _name)
+GradScaler = _lazy.later("lamina.amp.grad_scaler", "GradScaler")
 for _name in ("from_dlpack", "to_dlpack"):
     globals()[_name] = _lazy.later("lamina.utils.dlpack", _name)
 # No __getattr__ here: see lamina._lazy.
 _SUBMODULES = (
+    "amp",
     "autograd",
     "backends",
     "compiler",
@@ -96,6 +108,9 @@ _SUBMODULES = (
     "distributed",
     "explain",
     "fft",
+    "func",
+    "fx",
+    "hub",
     "jit",
     "library",
     "linalg",
@@ -103,6 +118,7 @@ _SUBMODULES = (
     "mps",
     "multiprocessing",
     "nn",
+    "onnx",
     "optim",
     "overrides",
     "profiler",
@@ -179,6 +195,8 @@ def _attach():
         "tensor_split", "unique", "unique_consecutive",
     ):  # fmt: skip
         setattr(Tensor, name, forward(name, "_composites"))  # noqa: F405
+    for name in _ORDER:
+        setattr(Tensor, name, forward(name, "_order"))  # noqa: F405
     Tensor.__div__ = Tensor.__truediv__  # noqa: F405
     Tensor.__rdiv__ = Tensor.__rtruediv__  # noqa: F405
     Tensor.__idiv__ = Tensor.__itruediv__  # noqa: F405

@@ -7,8 +7,10 @@ are spelled (``inplace=``, ``reduction='mean'``). One file a subject; this one o
 from lamina._C import _submodule_functions
 from lamina.nn.functional import (
     _activation,
+    _ctc,
     _dropout,
     _embedding,
+    _linear_cross_entropy,
     _loss,
     _multi_head_attention,
     _normalization,
@@ -26,8 +28,10 @@ from lamina.nn.functional._multi_head_attention import (  # noqa: F401
 
 _PARTS = (
     _activation,
+    _ctc,
     _dropout,
     _embedding,
+    _linear_cross_entropy,
     _loss,
     _multi_head_attention,
     _normalization,
