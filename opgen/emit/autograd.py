@@ -41,7 +41,7 @@ _META_FROM = {
 
 def emit(ops: list[Operator]) -> str:
     text = HEADER + (
-        '#include "lamina/autograd/formulas.h"\n#include "lamina/autograd/forward.h"\n#include "lamina/autograd/view.h"\n'
+        '#include "lamina/autograd/formulas.h"\n#include "lamina/autograd/forward.h"\n#include "lamina/autograd/list_writes.h"\n#include "lamina/autograd/view.h"\n'
         '#include "lamina/dispatch/operator.h"\n'
         '#include "lamina/kernels/generated_support.h"\n\n'
         "namespace lamina::generated {\n\nusing namespace ops;\nusing namespace autograd::formulas;\n"
@@ -182,6 +182,9 @@ class _Node:
                 text += "    const Tensor grad = std::move(grads[0]);\n    if (!grad.defined()) return;\n"
         for i, p in enumerate(differentiable_inputs(op)):
             f = self.formulas[p.name]
+            group = next((g for g in op.gradients.joint if p.name in g), None)
+            if group is not None and self.position(group[0]) != i:
+                continue  # came with the first of its group
             used = [
                 n
                 for n in [*self.saved, *self.saved_results]
@@ -191,6 +194,9 @@ class _Node:
             body = ""
             for n in used:
                 body += f"      const auto {n} = saved_{n}.unpack(this);\n"
+            if group is not None:
+                text += self.joint(group, body, f.cpp)
+                continue
             if p.type.is_list:
                 body += f"      std::vector<Tensor> parts = fit_dtype({f.cpp}, {p.name}_dtype);\n"
                 body += f"      for (size_t k = 0; k < parts.size(); ++k) results[{i} + k] = std::move(parts[k]);\n"
@@ -210,6 +216,25 @@ class _Node:
         text += "  }\n};\n}  // namespace\n"
         return text
 
+    def position(self, name: str) -> int:
+        return [p.name for p in differentiable_inputs(self.op)].index(name)
+
+    def joint(self, group: tuple[str, ...], unpack: str, formula: str) -> str:
+        """One formula for the gradients of several operands; `wants` tells it which are asked for."""
+        at = [self.position(n) for n in group]
+        wants = ", ".join(f"should_compute({i})" for i in at)
+        text = (
+            f"    const std::array<bool, {len(group)}> wants{{{wants}}};\n"
+            f"    if ({' || '.join(f'wants[{k}]' for k in range(len(group)))}) {{\n{unpack}"
+            f"      std::array<Tensor, {len(group)}> parts = {formula};\n"
+        )
+        for k, (i, name) in enumerate(zip(at, group, strict=True)):
+            text += (
+                f"      if (wants[{k}] && parts[{k}].defined()) "
+                f"results[{i}] = fit_dtype(parts[{k}], {name}_dtype);\n"
+            )
+        return text + "    }\n"
+
 
 def _recording_condition(op: Operator, inputs: list[Param]) -> str:
     return f"autograd::recording({', '.join(p.name for p in inputs)})"
@@ -225,6 +250,8 @@ def _kernel(op: Operator, f: Function) -> str:
     text += f"{returns} {f.op_id}_autograd(KeySet keys, {cpp.params_of(f.schema)}) {{\n"
     text += forward.head(op, f)
     written = [p.name for p in f.schema.params if p.type.written]
+    if op.raw.get("shape") == "lists":
+        return text + _list_writes(f, written, returns, below)
     for name in written:
         text += f'  autograd::check_writable({name}, "{f.schema.name}");\n'
     # Writes are counted where the user's call enters, so that what an operator does inside to make
@@ -267,6 +294,15 @@ def _kernel(op: Operator, f: Function) -> str:
         for name in node.saved_results:
             i = node.results[name]
             text += f"  node->saved_{name} = SavedTensor::result(std::get<{i}>(result), {i});\n"
+    return text + "  return result;\n}\n\n"
+
+
+def _list_writes(f: Function, written: list[str], returns: str, below: str) -> str:
+    """The rest of the kernel of an operator that writes whole lists and has no derivative."""
+    name = f.schema.name
+    text = "".join(f'  autograd::check_list_writable({w}, "{name}");\n' for w in written)
+    text += f"  {returns} result = {below};\n"
+    text += "".join(f"  autograd::count_list_writes({w});\n" for w in written)
     return text + "  return result;\n}\n\n"
 
 

@@ -146,6 +146,8 @@ def head(op: Operator, f: Function) -> str:
             f'    if (forward::highest_level({tensors}) >= 0) forward::raise_out("{op.name}");\n'
         )
     if op.gradients.absent is not None:  # written without derivative
+        if f.schema.params[0].type.is_list:
+            return ""
         return "  if (forward::t_visible) [[unlikely]] forward::drop_tangents(self);\n"
     args = ", ".join(["level", "keys", cpp.args_of(f.schema)])
     return (

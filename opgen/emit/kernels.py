@@ -294,6 +294,8 @@ def _custom(op: Operator) -> str:
         readable = _readable(op)
         if shape == "inplace":
             text += _write_in_place(op, f, kernel)
+        elif shape == "lists":  # written in place, list by list
+            text += f"  return kernels::{kernel}({args});\n"
         elif shape == "dynamic":
             text += readable
             if f.form == "functional":
@@ -469,7 +471,7 @@ def declarations(operators: list[Operator]) -> str:
         if op.kind == "custom":
             kernel = op.raw["kernels"].get("CPU") or op.raw["kernels"]["All"]
             shape = op.raw["shape"]
-            if shape == "dynamic":
+            if shape in ("dynamic", "lists"):
                 rooms["kernels"][f"{returns} {kernel}({params});"] = None
             elif shape == "inplace":
                 rooms["kernels"][f"void {kernel}({params});"] = None

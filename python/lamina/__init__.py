@@ -61,10 +61,45 @@ for _name in (
     "tril_indices", "triu_indices", "unique", "unique_consecutive", "var_mean", "vsplit",
 ):  # fmt: skip
     globals()[_name] = _lazy.later("lamina._composites", _name)
+for _name in (
+    "gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh",
+    "rnn_tanh_cell",
+):  # fmt: skip
+    globals()[_name] = _lazy.later("lamina._recurrent", _name)
+# One operator over lists of tensors; see lamina._foreach.
+for _name in (
+    *(
+        name + end
+        for name in (
+            "abs", "acos", "add", "addcdiv", "addcmul", "asin", "atan", "ceil", "clamp_max",
+            "clamp_min", "cos", "cosh", "div", "erf", "erfc", "exp", "expm1", "floor", "frac",
+            "lerp", "lgamma", "log", "log10", "log1p", "log2", "maximum", "minimum", "mul", "neg",
+            "pow", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "sub",
+            "tan", "tanh", "trunc",
+        )
+        for end in ("", "_")
+    ),
+    "clone", "copy_", "max", "mm", "norm", "powsum", "zero_",
+):  # fmt: skip
+    globals()["_foreach_" + _name] = _lazy.later("lamina._foreach", "_foreach_" + _name)
+for _name in ("_fused_adagrad_", "_fused_adam_", "_fused_adamw_", "_fused_sgd_"):
+    globals()[_name] = _lazy.later("lamina.optim._fused", _name)
+for _name in (
+    "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype",
+    "is_autocast_cache_enabled", "set_autocast_cache_enabled", "autocast_increment_nesting",
+    "autocast_decrement_nesting", "clear_autocast_cache", "autocast", "is_autocast_cpu_enabled",
+    "get_autocast_cpu_dtype", "get_autocast_gpu_dtype",
+):  # fmt: skip
+    globals()[_name] = _lazy.later("lamina.amp.autocast_mode", _name)
+_ORDER = ("median", "nanmedian", "kthvalue", "msort", "bincount")
+for _name in (*_ORDER, "searchsorted", "bucketize"):
+    globals()[_name] = _lazy.later("lamina._order", _name)
+GradScaler = _lazy.later("lamina.amp.grad_scaler", "GradScaler")
 for _name in ("from_dlpack", "to_dlpack"):
     globals()[_name] = _lazy.later("lamina.utils.dlpack", _name)
 # No __getattr__ here: see lamina._lazy.
 _SUBMODULES = (
+    "amp",
     "autograd",
     "backends",
     "compiler",
@@ -73,14 +108,20 @@ _SUBMODULES = (
     "distributed",
     "explain",
     "fft",
+    "func",
+    "fx",
+    "hub",
     "jit",
     "library",
     "linalg",
+    "memory",
     "mps",
     "multiprocessing",
     "nn",
+    "onnx",
     "optim",
     "overrides",
+    "profiler",
     "special",
     "testing",
     "torch_version",
@@ -154,6 +195,8 @@ def _attach():
         "tensor_split", "unique", "unique_consecutive",
     ):  # fmt: skip
         setattr(Tensor, name, forward(name, "_composites"))  # noqa: F405
+    for name in _ORDER:
+        setattr(Tensor, name, forward(name, "_order"))  # noqa: F405
     Tensor.__div__ = Tensor.__truediv__  # noqa: F405
     Tensor.__rdiv__ = Tensor.__rtruediv__  # noqa: F405
     Tensor.__idiv__ = Tensor.__itruediv__  # noqa: F405

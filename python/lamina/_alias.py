@@ -88,9 +88,13 @@ class _Renaming(importlib.abc.Loader):
         if kind is _lazy._LazyModule:  # what it looks up in itself while it runs is there or not
             module.__class__ = types.ModuleType
         module.__name__ = _renamed(name)
+        # Dataclasses look up the module they are defined in by its name.
+        sys.modules.setdefault(module.__name__, module)
         try:
             exec(code, module.__dict__)
         except BaseException:
+            if sys.modules.get(module.__name__) is module and module.__name__ != name:
+                del sys.modules[module.__name__]
             module.__name__, module.__class__ = name, kind
             if waiting is not None:
                 _lazy._waiting[name] = waiting

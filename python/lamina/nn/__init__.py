@@ -1,5 +1,29 @@
 """Building blocks of networks."""
 
-from lamina.nn import functional
+import sys as _sys
 
-__all__ = ["functional"]
+from lamina import _lazy
+from lamina.nn import functional, init, modules, utils  # noqa: F401
+from lamina.nn.modules import *  # noqa: F403
+from lamina.nn.parallel import DataParallel  # noqa: F401
+from lamina.nn.parameter import (  # noqa: F401
+    Buffer,
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
+
+_lazy.add_submodule(_sys.modules[__name__], "attention")
+
+__all__ = sorted(
+    [
+        *modules.__all__,
+        "Buffer",
+        "DataParallel",
+        "Parameter",
+        "UninitializedBuffer",
+        "UninitializedParameter",
+        "functional",
+        "init",
+    ]
+)

@@ -5,13 +5,42 @@ are spelled (``inplace=``, ``reduction='mean'``). One file a subject; this one o
 """
 
 from lamina._C import _submodule_functions
-from lamina.nn.functional import _activation, _loss, _padding, _pooling, _vision
-from lamina.nn.functional._activation import *  # noqa: F403
-from lamina.nn.functional._loss import *  # noqa: F403
-from lamina.nn.functional._padding import *  # noqa: F403
-from lamina.nn.functional._pooling import *  # noqa: F403
-from lamina.nn.functional._vision import *  # noqa: F403
+from lamina.nn.functional import (
+    _activation,
+    _ctc,
+    _dropout,
+    _embedding,
+    _linear_cross_entropy,
+    _loss,
+    _multi_head_attention,
+    _normalization,
+    _padding,
+    _pooling,
+    _vision,
+)
+from lamina.nn.functional._multi_head_attention import (  # noqa: F401
+    _canonical_mask,
+    _in_projection,
+    _in_projection_packed,
+    _mha_shape_check,
+    _none_or_dtype,
+)
 
+_PARTS = (
+    _activation,
+    _ctc,
+    _dropout,
+    _embedding,
+    _linear_cross_entropy,
+    _loss,
+    _multi_head_attention,
+    _normalization,
+    _padding,
+    _pooling,
+    _vision,
+)
+for _part in _PARTS:
+    globals().update({name: getattr(_part, name) for name in _part.__all__})
 globals().update(_submodule_functions["nn.functional"])  # linear, gelu, softplus
 
-__all__ = sorted([*_submodule_functions["nn.functional"], *_activation.__all__, *_loss.__all__, *_padding.__all__, *_pooling.__all__, *_vision.__all__])
+__all__ = sorted({*_submodule_functions["nn.functional"], *(n for p in _PARTS for n in p.__all__)})

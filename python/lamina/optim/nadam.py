@@ -1,0 +1,228 @@
+"""NAdam: Adam with Nesterov momentum."""
+
+import lamina
+from lamina import Tensor
+
+from .optimizer import (
+    Optimizer,
+    ParamsT,
+    _check_betas,
+    _check_capturable,
+    _check_foreach,
+    _check_lr,
+    _check_not_negative,
+    _check_steps,
+    _closure_loss,
+    _get_value,
+    _new_step,
+    _steps_to_tensors,
+    _use_grad_for_differentiable,
+)
+
+__all__ = ["NAdam", "nadam"]
+
+
+class NAdam(Optimizer):
+    """Adam whose step looks ahead along the momentum of the next step."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        _check_lr(lr)
+        _check_not_negative(learning__rate=lr, epsilon__value=eps)
+        _check_betas(betas)
+        _check_not_negative(weight_decay__value=weight_decay, momentum_decay__value=momentum_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("foreach", None)
+            group.setdefault("maximize", False)
+            group.setdefault("differentiable", False)
+            group.setdefault("capturable", False)
+            group.setdefault("decoupled_weight_decay", False)
+            _steps_to_tensors(self.state, group, ("step", "mu_product"))
+
+    def _init_group(self, group, params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps):
+        has_complex = False
+        for p in group["params"]:
+            if p.grad is None:
+                continue
+            has_complex |= lamina.is_complex(p)
+            if p.grad.is_sparse:
+                raise RuntimeError("NAdam does not support sparse gradients")
+            state = self.state[p]
+            if not state:
+                state["step"] = _new_step()
+                state["mu_product"] = lamina.ones((), dtype=state["step"].dtype)
+                state["exp_avg"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
+                state["exp_avg_sq"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
+            params.append(p)
+            grads.append(p.grad)
+            exp_avgs.append(state["exp_avg"])
+            exp_avg_sqs.append(state["exp_avg_sq"])
+            mu_products.append(state["mu_product"])
+            state_steps.append(state["step"])
+        return has_complex
+
+    @_use_grad_for_differentiable
+    def step(self, closure=None):
+        """One step; `closure` computes the loss again, which is returned."""
+        loss = _closure_loss(closure)
+        for group in self.param_groups:
+            params: list[Tensor] = []
+            grads: list[Tensor] = []
+            exp_avgs: list[Tensor] = []
+            exp_avg_sqs: list[Tensor] = []
+            mu_products: list[Tensor] = []
+            state_steps: list[Tensor] = []
+            has_complex = self._init_group(
+                group, params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps
+            )
+            nadam(
+                params,
+                grads,
+                exp_avgs,
+                exp_avg_sqs,
+                mu_products,
+                state_steps,
+                beta1=group["betas"][0],
+                beta2=group["betas"][1],
+                lr=group["lr"],
+                weight_decay=group["weight_decay"],
+                momentum_decay=group["momentum_decay"],
+                eps=group["eps"],
+                decoupled_weight_decay=group["decoupled_weight_decay"],
+                foreach=group["foreach"],
+                maximize=group["maximize"],
+                differentiable=group["differentiable"],
+                capturable=group["capturable"],
+                has_complex=has_complex,
+            )
+        return loss
+
+
+def nadam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    mu_products: list[Tensor],
+    state_steps: list[Tensor],
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    weight_decay: float,
+    momentum_decay: float,
+    eps: float,
+) -> None:
+    """One step of NAdam for parallel lists."""
+    _check_steps(state_steps)
+    _check_capturable(capturable, params)
+    _check_foreach(foreach, differentiable, params)
+    _single_tensor_nadam(
+        params,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        mu_products,
+        state_steps,
+        beta1=beta1,
+        beta2=beta2,
+        lr=lr,
+        weight_decay=weight_decay,
+        momentum_decay=momentum_decay,
+        eps=eps,
+        decoupled_weight_decay=decoupled_weight_decay,
+        maximize=maximize,
+        differentiable=differentiable,
+        capturable=capturable,
+        has_complex=has_complex,
+    )
+
+
+def _single_tensor_nadam(
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    mu_products,
+    state_steps,
+    *,
+    decoupled_weight_decay,
+    beta1,
+    beta2,
+    lr,
+    weight_decay,
+    momentum_decay,
+    eps,
+    maximize=False,
+    differentiable=False,
+    capturable=False,
+    has_complex=False,
+):
+    if not differentiable:
+        lr = _get_value(lr)
+    for param, grad, exp_avg, exp_avg_sq, mu_product, step_t in zip(
+        params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps
+    ):
+        step_t += 1
+        grad = -grad if maximize else grad
+        step = step_t.clone() if differentiable else _get_value(step_t)
+        if weight_decay != 0:
+            if decoupled_weight_decay:
+                param.mul_(1 - lr * weight_decay)
+            else:
+                grad = grad.add(param, alpha=weight_decay)
+        if lamina.is_complex(param):
+            param, grad, exp_avg, exp_avg_sq = map(
+                lamina.view_as_real, (param, grad, exp_avg, exp_avg_sq)
+            )
+        # The momentum of this step and of the next.
+        mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * momentum_decay))
+        mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * momentum_decay))
+        mu_product *= mu
+        exp_avg.lerp_(grad, 1 - beta1)
+        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        denom = exp_avg_sq.div(1 - beta2**step).sqrt()
+        if differentiable:
+            denom = denom.add(eps)
+            param.sub_(grad * (lr * (1.0 - mu) / (1.0 - mu_product)) / denom)
+            param.sub_(exp_avg * (lr * mu_next / (1.0 - mu_product * mu_next)) / denom)
+        else:
+            product = _get_value(mu_product)
+            denom.add_(eps)
+            param.addcdiv_(grad, denom, value=-lr * (1.0 - mu) / (1.0 - product))
+            param.addcdiv_(exp_avg, denom, value=-lr * mu_next / (1.0 - product * mu_next))
