@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 
+import lamina.nn.functional as F
 import numpy as np
 import pytest
 
 import lamina
-import lamina.nn.functional as F
 
 
 def windows(size, kernel, stride, padding, dilation, ceil_mode):
@@ -90,12 +90,15 @@ def test_avg_pool(form, include_pad):
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(("n", "sizes", "out"), [(1, (9,), 4), (2, (7, 5), (3, 5)), (3, (4, 5, 6), (2, 7, 1))])
+@pytest.mark.parametrize(
+    ("n", "sizes", "out"), [(1, (9,), 4), (2, (7, 5), (3, 5)), (3, (4, 5, 6), (2, 7, 1))]
+)
 def test_adaptive(n, sizes, out):
     x = np.random.default_rng(0).standard_normal((2, 3, *sizes))
     outs = (out,) if isinstance(out, int) else out
     covers = [
-        [list(range(o * s // k, -(-(o + 1) * s // k))) for o in range(k)] for s, k in zip(sizes, outs)
+        [list(range(o * s // k, -(-(o + 1) * s // k))) for o in range(k)]
+        for s, k in zip(sizes, outs)
     ]
     t = lamina.tensor(x)
     want, _ = pooled(x, n, covers, lambda v, f, p: (sum(v) / len(v), 0))
@@ -147,7 +150,9 @@ def test_nan_is_largest():
     values, places = F.max_pool1d(x, 2, return_indices=True)
     assert values.isnan().tolist() == [[[True, False, False]]] and places.tolist() == [[[1, 2, 4]]]
     assert F.max_pool1d(x, 2).isnan().tolist() == [[[True, False, False]]]
-    assert F.max_pool1d(lamina.full((1, 1, 4), -float("inf")), 2, return_indices=True)[1].tolist() == [[[0, 2]]]
+    assert F.max_pool1d(lamina.full((1, 1, 4), -float("inf")), 2, return_indices=True)[
+        1
+    ].tolist() == [[[0, 2]]]
 
 
 def test_unpool_brings_back_and_checks_indices():

@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 import warnings
 
+import lamina.nn.functional as F
 import numpy as np
 import pytest
 
 import lamina
-import lamina.nn.functional as F
 
 float64 = {"dtype": lamina.float64}
 MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
 @pytest.mark.parametrize("mode", sorted(MODES))
-@pytest.mark.parametrize(("sizes", "pad"), [((2, 5), (2, 1)), ((2, 4, 5), (1, 0, 3, 2)), ((2, 3, 4, 3), (1, 2, 3, 1, 0, 2))])
+@pytest.mark.parametrize(
+    ("sizes", "pad"),
+    [((2, 5), (2, 1)), ((2, 4, 5), (1, 0, 3, 2)), ((2, 3, 4, 3), (1, 2, 3, 1, 0, 2))],
+)
 def test_pad_is_that_of_numpy(sizes, pad, mode):
     x = np.random.default_rng(0).standard_normal((3, *sizes))
     widths = [(0, 0)] * (x.ndim - len(pad) // 2) + list(zip(pad[::2], pad[1::2]))[::-1]
@@ -43,7 +46,10 @@ CALLS = {
     "nearest": (lambda x: F.interpolate(x, (5, 2)), (1, 2, 3, 4)),
     "linear": (lambda x: F.interpolate(x, 7, mode="linear"), (1, 2, 4)),
     "bilinear": (lambda x: F.interpolate(x, (5, 2), mode="bilinear"), (1, 2, 3, 4)),
-    "trilinear": (lambda x: F.interpolate(x, (2, 3, 4), mode="trilinear", align_corners=True), (1, 1, 3, 2, 2)),
+    "trilinear": (
+        lambda x: F.interpolate(x, (2, 3, 4), mode="trilinear", align_corners=True),
+        (1, 1, 3, 2, 2),
+    ),
     "bicubic": (lambda x: F.interpolate(x, scale_factor=1.7, mode="bicubic"), (1, 2, 3, 4)),
     "antialias": (lambda x: F.interpolate(x, (2, 3), mode="bicubic", antialias=True), (1, 2, 6, 7)),
     "unfold": (lambda x: F.unfold(x, (2, 3), 1, 1, (2, 1)), (2, 2, 4, 5)),
@@ -132,7 +138,9 @@ def grids(n, spatial):
 
 @pytest.mark.parametrize("align_corners", [False, True])
 @pytest.mark.parametrize("border", ["zeros", "border", "reflection"])
-@pytest.mark.parametrize(("spatial", "mode"), [(2, "bilinear"), (2, "bicubic"), (3, "bilinear"), (2, "nearest")])
+@pytest.mark.parametrize(
+    ("spatial", "mode"), [(2, "bilinear"), (2, "bicubic"), (3, "bilinear"), (2, "nearest")]
+)
 def test_grid_sample_derivatives(spatial, mode, border, align_corners):
     x, g = grids(2 if spatial == 2 else 1, spatial)
 
@@ -183,7 +191,9 @@ def test_unfold_and_fold():
     product = lamina.matmul(w.reshape(4, -1), columns).reshape(2, 4, 5, 3)
     np.testing.assert_allclose(product.numpy(), F.conv2d(x, w).numpy(), rtol=1e-12, atol=1e-12)
     counts = F.fold(F.unfold(lamina.ones_like(x), (2, 3)), (6, 5), (2, 3))
-    np.testing.assert_allclose(F.fold(columns, (6, 5), (2, 3)).numpy(), (x * counts).numpy(), rtol=1e-12)
+    np.testing.assert_allclose(
+        F.fold(columns, (6, 5), (2, 3)).numpy(), (x * counts).numpy(), rtol=1e-12
+    )
 
 
 def test_pixels_and_channels():

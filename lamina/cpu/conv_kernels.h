@@ -26,8 +26,8 @@ struct ConvProduct {
 
 // C (m, n) += A * B^T, where row i of A and row j of B are `images` images of `lines` lines of
 // `cols` adjacent elements: line l of image q of row i starts at a + i * a_stride + q * a_image +
-// l * a_line, of row j at b + offsets[j] + q * b_image + l * b_line. A is zero (and readable) up to the next multiple of `lanes` columns; B is readable
-// there, and what it holds does not count.
+// l * a_line, of row j at b + offsets[j] + q * b_image + l * b_line. A is zero (and readable) up to
+// the next multiple of `lanes` columns; B is readable there, and what it holds does not count.
 struct ConvDots {
   const void* a = nullptr;
   int64_t a_stride = 0, a_image = 0, a_line = 0;

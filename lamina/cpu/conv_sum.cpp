@@ -5,16 +5,17 @@
 
 #include "lamina/cpu/conv_taps.h"
 #include "lamina/cpu/scratch.h"
+#include "lamina/event/event.h"
 #include "lamina/queue/parallel.h"
 
 namespace lamina::cpu {
 
 namespace {
 
-constexpr int64_t kPoints = 448;      // of the output grid, about, in a block
+constexpr int64_t kPoints = 448;                       // of the output grid, about, in a block
 constexpr int64_t kManyPoints = 2048, kFewSteps = 64;  // in a block, where a point is little work
-constexpr int64_t kPieceSteps = 288;  // of k, about, whose rows are held at once
-constexpr int64_t kBlockRows = 192;   // of the weights
+constexpr int64_t kPieceSteps = 288;                   // of k, about, whose rows are held at once
+constexpr int64_t kBlockRows = 192;                    // of the weights
 constexpr int64_t kWantedBlocks = 16;
 constexpr int64_t kChunkWork = 1 << 18;  // multiply-adds
 
@@ -37,6 +38,7 @@ class Plan {
 
  private:
   void choose_block();
+  void report() const;
   void pack(int64_t group, int64_t panel, char* out) const;
   void block(int64_t index, char* scratch) const;
   int64_t points(int64_t rows, int64_t width, int64_t pitch) const {
@@ -69,7 +71,8 @@ Plan::Plan(const TapSum& s)
       taps_(static_cast<int64_t>(s.axes[1].taps.size() * s.axes[2].taps.size())),
       planes_(s.channels * static_cast<int64_t>(s.axes[0].taps.size())),
       steps_(planes_ * taps_),
-      piece_(std::clamp<int64_t>(kPieceSteps / std::max<int64_t>(taps_, 1), 1, std::max<int64_t>(planes_, 1))),
+      piece_(std::clamp<int64_t>(kPieceSteps / std::max<int64_t>(taps_, 1), 1,
+                                 std::max<int64_t>(planes_, 1))),
       rows_padded_(round_up(s.rows, k_.mr)) {
   if (planes_ > piece_) piece_ = ceil_div(planes_, ceil_div(planes_, piece_));
   choose_block();
@@ -111,8 +114,8 @@ void Plan::choose_block() {
     double best = -1;
     for (int64_t lines = std::max<int64_t>(1, most / 2); lines <= most; ++lines) {
       const int64_t rest = y.out % lines;
-      const int64_t computed = y.out / lines * points(lines, x.out, pitch) +
-                               (rest ? points(rest, x.out, pitch) : 0);
+      const int64_t computed =
+          y.out / lines * points(lines, x.out, pitch) + (rest ? points(rest, x.out, pitch) : 0);
       const double share = static_cast<double>(y.out * x.out) / static_cast<double>(computed);
       if (share >= best + 0.002) best = share, block_lines_ = lines;
     }
@@ -134,12 +137,12 @@ void Plan::pack(int64_t group, int64_t panel, char* out) const {
                      (group * s_.weight_group + row0 * s_.weight_row) * from_item_;
   for (int64_t first = 0; first < planes_; first += piece_) {
     const int64_t k = std::min(piece_, planes_ - first) * taps_;
-    char* to = out + (group * rows_padded_ * steps_ + first * taps_ * rows_padded_ +
-                      panel * k_.mr * k) *
-                         item_;
+    char* to =
+        out +
+        (group * rows_padded_ * steps_ + first * taps_ * rows_padded_ + panel * k_.mr * k) * item_;
     if (weights_adjacent_ && s_.weight_row != 1)
-      packed_level().kernels[packed_type(s_.dtype)].pack(to, from + first * taps_ * from_item_,
-                                                         s_.dtype, rows, k, s_.weight_row, 1, k_.mr);
+      packed_level().kernels[packed_type(s_.dtype)].pack(
+          to, from + first * taps_ * from_item_, s_.dtype, rows, k, s_.weight_row, 1, k_.mr);
     else
       k_.pack(to, from, s_.dtype, rows, s_.weight_row, weight_offsets_.data() + first * taps_, k);
   }
@@ -180,9 +183,8 @@ void Plan::block(int64_t index, char* scratch) const {
     p.c = target;
     p.c_stride = s_.target.channel;
   }
-  const char* source =
-      static_cast<const char*>(s_.source.data) +
-      (n * s_.source.outer + group * s_.channels * s_.source.channel) * from_item_;
+  const char* source = static_cast<const char*>(s_.source.data) +
+                       (n * s_.source.outer + group * s_.channels * s_.source.channel) * from_item_;
   if (steps_ == 0) std::memset(sums, 0, static_cast<size_t>(rows * p.cols * item_));
   for (int64_t first = 0; steps_ > 0 && first < planes_; first += piece_) {
     const int64_t count = std::min(piece_, planes_ - first);
@@ -192,15 +194,15 @@ void Plan::block(int64_t index, char* scratch) const {
       const int64_t from_z = z * s_.axes[0].step + s_.axes[0].taps[(first + c) % depth];
       const bool inside = from_z >= 0 && from_z < s_.axes[0].in;
       w.fill(k_, s_.dtype,
-             inside ? source + (channel * s_.source.channel + from_z * s_.source.space[0]) *
-                                   from_item_
-                    : nullptr,
+             inside
+                 ? source + (channel * s_.source.channel + from_z * s_.source.space[0]) * from_item_
+                 : nullptr,
              s_.source.space[1], s_.source.space[2], y0, lines, x0, width,
              scratch + c * w.plane() * item_);
     }
-    p.a = weights_ + (group * rows_padded_ * steps_ + first * taps_ * rows_padded_ +
-                      r0 * count * taps_) *
-                         item_;
+    p.a =
+        weights_ +
+        (group * rows_padded_ * steps_ + first * taps_ * rows_padded_ + r0 * count * taps_) * item_;
     p.k = count * taps_;
     p.accumulate = first > 0;
     if (writes_lines_ && vectors && !in_place) {
@@ -223,7 +225,26 @@ void Plan::block(int64_t index, char* scratch) const {
                bias_ ? bias_ + (group * s_.rows + r0 + r) * item_ : nullptr);
 }
 
+// How the source is read and the target written, and why not in a cheaper way.
+void Plan::report() const {
+  const char* name = reads_in_place_ ? "pointwise" : writes_lines_ ? "lines" : "window";
+  if (!reads_in_place_) {
+    event::t_listener->on_refusal(
+        "pointwise", "not one tap at the place itself, on float32 or float64 rows without gaps");
+    if (!writes_lines_)
+      event::t_listener->on_refusal(
+          "lines",
+          "more than two channels in a group, a bias, or rows that are no "
+          "whole number of vectors");
+  }
+  event::report(
+      {"conv", name, packed_level().name,
+       s_.batch * s_.groups * s_.rows * s_.axes[0].out * s_.axes[1].out * s_.axes[2].out});
+}
+
 void Plan::run() {
+  if (event::listening()) [[unlikely]]
+    report();
   const int64_t panels = rows_padded_ / k_.mr;
   const Scratch packed(bytes_of(s_.groups * rows_padded_ * steps_, k_.item));
   const Scratch bias(s_.bias.data ? bytes_of(s_.groups * s_.rows, k_.item) : 0);
