@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import lamina
+from derivative_cases_spatial import spatial_cases
 from opgen.emit.kernels import categories
 from opgen.generate import read
 
@@ -388,4 +389,5 @@ def cases(dtype):
             if letter in categories(op) or op.name == "complex":
                 yield from _pointwise(op, dtype, 10 * seed)
     yield from _cases(dtype)
+    yield from spatial_cases(dtype, Case, _shaped)
     yield from _composites(dtype)
