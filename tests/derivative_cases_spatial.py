@@ -29,7 +29,11 @@ def spatial_cases(dtype, case, shaped):
     pads = ([1, 2], [1, 1, 0, 1], [1, 0, 0, 1, 1, 1])
     sizes = ((2, 3), (2, 2, 3), (1, 2, 2, 3))
     for n in (1, 2, 3):
-        yield of(f"reflection_pad{n}d", (*sizes[n - 1][:-1], 4), args=(pads[n - 1][:2] + [1] * (2 * n - 2),))
+        yield of(
+            f"reflection_pad{n}d",
+            (*sizes[n - 1][:-1], 4),
+            args=(pads[n - 1][:2] + [1] * (2 * n - 2),),
+        )
         yield of(f"replication_pad{n}d", sizes[n - 1], args=(pads[n - 1],))
     yield of("_pad_circular", (2, 2, 3), args=([2, 1, 1, 0],))
     yield of("_border_pad_backward", (2, 3, 6), (2, 2, 3), args=([2, 1, 1, 0], 2))
@@ -58,7 +62,9 @@ def spatial_cases(dtype, case, shaped):
     yield of("fractional_max_pool3d", volume, args=([1, 1, 2], [2, 1, 2], samples), first=True)
     at = lamina.tensor([[[[0, 5], [7, 11]], [[3, 9], [1, 2]]]])
     yield of("max_unpool2d", (1, 2, 2, 2), args=(at, [4, 3]))
-    yield of("max_unpool3d", (1, 2, 1, 2, 2), args=(at.unsqueeze(2), [2, 3, 2], [1, 1, 1], [0, 0, 0]))
+    yield of(
+        "max_unpool3d", (1, 2, 1, 2, 2), args=(at.unsqueeze(2), [2, 3, 2], [1, 1, 1], [0, 0, 0])
+    )
     average = ([2, 2], [2, 1], [1, 0], True, False, None)
     yield of("avg_pool2d", plane, args=average)
     yield of("avg_pool3d", volume, args=([2, 1, 2], [], [0, 0, 1], False, True, 3))
