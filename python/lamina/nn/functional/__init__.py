@@ -14,6 +14,9 @@ from lamina.nn.functional import (
     _loss,
     _multi_head_attention,
     _normalization,
+    _padding,
+    _pooling,
+    _vision,
 )
 from lamina.nn.functional._multi_head_attention import (  # noqa: F401
     _canonical_mask,
@@ -32,6 +35,9 @@ _PARTS = (
     _loss,
     _multi_head_attention,
     _normalization,
+    _padding,
+    _pooling,
+    _vision,
 )
 for _part in _PARTS:
     globals().update({name: getattr(_part, name) for name in _part.__all__})
