@@ -184,6 +184,23 @@ def test_calls_follow_what_is_defined():
     assert linear(x).item() == 0
 
 
+def test_dicts_of_other_classes():
+    class Counting(dict):
+        reads = 0
+
+        def __getitem__(self, name):
+            Counting.reads += 1
+            return super().__getitem__(name)
+
+    m = nn.Linear(2, 2)
+    m._parameters = Counting(m._parameters)
+    assert isinstance(m.weight, nn.Parameter) and Counting.reads == 1
+    m._parameters = OrderedDict(m._parameters)
+    assert isinstance(m.bias, nn.Parameter)
+    with pytest.raises(AttributeError):
+        m.absent  # noqa: B018
+
+
 def test_property_of_a_module_may_fail():
     class Broken(nn.Module):
         @property
