@@ -94,6 +94,7 @@ for _name in (
 _ORDER = ("median", "nanmedian", "kthvalue", "msort", "bincount")
 for _name in (*_ORDER, "searchsorted", "bucketize"):
     globals()[_name] = _lazy.later("lamina._order", _name)
+pdist = _lazy.later("lamina.nn.functional", "pdist")
 GradScaler = _lazy.later("lamina.amp.grad_scaler", "GradScaler")
 for _name in ("from_dlpack", "to_dlpack"):
     globals()[_name] = _lazy.later("lamina.utils.dlpack", _name)
