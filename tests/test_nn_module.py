@@ -248,6 +248,10 @@ def test_load_by_assignment():
     assert net.first.weight.dtype == lamina.float64 and not net.first.weight.requires_grad
     assert net.first.bias.requires_grad and isinstance(net.first.bias, nn.Parameter)
     assert net.scale is state["scale"]
+    again = net.state_dict()
+    net.load_state_dict(again, assign=True)
+    net.load_state_dict(again)
+    assert net.scale is again["scale"] and "assign_to_params_buffers" not in again._metadata[""]
     empty = Net().to("meta")
     empty.load_state_dict(Net().state_dict(), assign=True)
     assert empty.first.weight.device.type == "cpu"
