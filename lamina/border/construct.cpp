@@ -300,6 +300,8 @@ PyObject* as_array(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject*
   Ref result;
   if (must_copy) {
     result = owned(wrap(tensor_from_data(data, dtype, device)));
+  } else if (is_storage(data) && PyObject_Size(data) == 0) {
+    result = owned(wrap(empty_contiguous(Sizes{0}, dtype.value_or(default_dtype()), kCpu)));
   } else if (PyObject_CheckBuffer(data) && !is_tensor(data) && !has_array(data) && !is_text(data)) {
     result = owned(wrap(share_buffer(data, dtype.value_or(default_dtype()), -1, 0, "asarray")));
   } else {
