@@ -51,6 +51,8 @@ class Function:
 @dataclass(frozen=True)
 class Gradients:
     formulas: dict[str, str] = field(default_factory=dict)
+    # Operands whose gradients one formula gives together: `grad: {"input, weight": ...}`.
+    joint: tuple[tuple[str, ...], ...] = ()
     # By operand: a formula for each result; None where its tangent is not touched.
     jvp: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
     linear: tuple[str, ...] = ()
@@ -174,12 +176,20 @@ def _check_gradients(
             raise ParagraphError(where, "'no_grad' must say why there is no gradient")
         return Gradients(absent=absent)
     union = {p.name for p in schema.params}
-    formulas = {}
-    for name, text in grad.items():
-        if name not in union:
-            raise ParagraphError(where, f"'grad' names {name!r}, which is no parameter of {schema}")
-        if name in tensors:
-            formulas[name] = str(text)
+    formulas: dict[str, str] = {}
+    joint = []
+    for key, text in grad.items():
+        names = tuple(n.strip() for n in str(key).split(","))
+        for name in names:
+            if name not in union:
+                raise ParagraphError(
+                    where, f"'grad' names {name!r}, which is no parameter of {schema}"
+                )
+            if name in tensors:
+                formulas[name] = str(text)
+        if len(names) > 1:
+            _check_joint(names, schema, where)
+            joint.append(names)
     if not formulas:
         return Gradients(absent="this overload has no tensor operand with a gradient")
     linear = raw.get("linear", ())
@@ -191,7 +201,7 @@ def _check_gradients(
     for name, text in raw.get("jvp", {}).items():
         if name not in union:
             raise ParagraphError(where, f"'jvp' names {name!r}, which is no parameter of {schema}")
-        if name not in grad:
+        if name not in formulas and name in tensors:
             raise ParagraphError(where, f"'jvp' names {name!r}, which has no 'grad'")
         texts = text if isinstance(text, list) else [text]
         if len(texts) > len(schema.returns):
@@ -202,7 +212,16 @@ def _check_gradients(
     no_jvp = raw.get("no_jvp")
     if no_jvp is not None and (not isinstance(no_jvp, str) or len(no_jvp) < 4):
         raise ParagraphError(where, "'no_jvp' must say why there is no forward-mode rule")
-    return Gradients(formulas, jvp, linear, None, node, no_jvp)
+    return Gradients(formulas, tuple(joint), jvp, linear, None, node, no_jvp)
+
+
+def _check_joint(names: tuple[str, ...], schema: Schema, where: Where) -> None:
+    """Gradients given together belong to plain tensors that follow each other among those with a gradient."""
+    for p in schema.params:
+        if p.name in names and (p.type.base != "Tensor" or p.type.is_list or p.union):
+            raise ParagraphError(
+                where, f"'grad' gives {p.name!r} with others; it must be a plain tensor"
+            )
 
 
 def build(paragraphs: list[RawParagraph]) -> list[Operator]:

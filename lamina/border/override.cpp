@@ -23,8 +23,9 @@ PyObject* torch_function_name() {
   return name;
 }
 
-// Stands for "this class does not take part"; nn.Parameter has it.
-PyObject* disabled_function(PyObject*, PyObject*) { Py_RETURN_NOTIMPLEMENTED; }
+// Stands for "this class does not take part"; nn.Parameter has it. Asked all the same, as the next
+// class's by super(), it runs the function.
+PyObject* disabled_function(PyObject*, PyObject* args);
 PyMethodDef disabled_definition = {"_disabled_torch_function_impl", disabled_function, METH_VARARGS,
                                    "As __torch_function__: calls are not taken over."};
 PyObject* disabled_object() {
@@ -230,6 +231,17 @@ class EnabledGuard {
  private:
   Enabled before_;
 };
+
+PyObject* disabled_function(PyObject*, PyObject* args) {
+  LAMINA_BORDER_BEGIN
+  PyObject *function, *types, *arguments = nullptr, *keywords = nullptr;
+  if (!PyArg_ParseTuple(args, "OO|OO:__torch_function__", &function, &types, &arguments, &keywords))
+    return nullptr;
+  Ref tuple = arguments ? owned(PySequence_Tuple(arguments)) : owned(PyTuple_New(0));
+  const EnabledGuard guard(Enabled::kModesOnly);
+  return PyObject_Call(function, tuple.get(), keywords == Py_None ? nullptr : keywords);
+  LAMINA_BORDER_END
+}
 
 // A fresh plain tensor that nobody else holds becomes one of the class; others get an alias.
 PyObject* as_class(PyObject* tensor, PyTypeObject* cls) {

@@ -59,7 +59,8 @@ void add_tensor_type(PyObject* module);
 void add_storage_type(PyObject* module);  // storage.cpp
 bool is_storage(PyObject* object);
 PyObject* wrap_storage(IntrusivePtr<Storage> storage);
-extern PyMethodDef storage_functions[];  // storage.cpp
-extern PyMethodDef dlpack_functions[];   // dlpack.cpp
+extern PyMethodDef storage_functions[];      // storage.cpp
+extern PyMethodDef dlpack_functions[];       // dlpack.cpp
+extern PyMethodDef module_slot_functions[];  // module_slots.cpp
 
 }  // namespace lamina::border

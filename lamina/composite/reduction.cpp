@@ -1,4 +1,8 @@
 // Composite reductions, softmax, sums to a size.
+#include <cmath>
+#include <limits>
+
+#include "lamina/autograd/formulas.h"
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
@@ -60,6 +64,53 @@ std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending
 }
 Tensor argsort(const Tensor& self, int64_t dim, bool descending) {
   return std::get<1>(sort(self, dim, descending));
+}
+
+Tensor vector_norm(const Tensor& self, const Scalar& ord, std::optional<IntList> dim, bool keepdim,
+                   std::optional<ScalarType> dtype) {
+  const ScalarType type = dtype.value_or(self.dtype());
+  LAMINA_CHECK(is_floating(type) || is_complex(type),
+               "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+               legacy_name(type));
+  LAMINA_CHECK(!ord.is_complex(), "linalg.vector_norm: Expected a non-complex ord");
+  const double p = ord.to_double();
+  const Tensor x = dtype ? ops::_to_dtype(self, type) : self;
+  if (x.dim() == 0) {
+    const Tensor one = ops::reshape(x, IntList({1}));
+    return ops::reshape(vector_norm(one, ord, IntList({0}), false, std::nullopt), IntList());
+  }
+  if (p == 2 && !is_complex(type))
+    return ops::_norm2(x, dim && !dim->empty() ? dim : std::nullopt, keepdim, std::nullopt);
+  Sizes dims;
+  if (dim)
+    for (const int64_t d : *dim) dims.push_back(d);
+  if (dims.empty())
+    for (int64_t d = 0; d < x.dim(); ++d) dims.push_back(d);
+  // Powers leave the range of the 16-bit types long before the norm does.
+  if (type == ScalarType::Float16 || type == ScalarType::BFloat16)
+    return ops::_to_dtype(
+        vector_norm(ops::_to_dtype(x, ScalarType::Float32), ord, dim, keepdim, std::nullopt), type);
+  const Tensor size = ops::abs(x);
+  if (std::isinf(p)) return p > 0 ? ops::amax(size, dims, keepdim) : ops::amin(size, dims, keepdim);
+  if (p == 0) return ops::sum(ops::_to_dtype(size != Scalar(0), size.dtype()), dims, keepdim);
+  if (p == 1) return ops::sum(size, dims, keepdim);
+  // Zeros are kept out of powers whose slope there is infinite, so that no gradient becomes NaN.
+  Tensor powers;
+  if (p == 2) {
+    powers = ops::square(size);
+  } else if (p > 0 && p < 2) {
+    const Tensor zero = size == Scalar(0);
+    powers = ops::where(zero, Scalar(0.0), ops::pow(ops::where(zero, Scalar(1.0), size), ord));
+  } else {
+    powers = ops::pow(size, ord);
+  }
+  const Tensor total = ops::sum(powers, dims, keepdim);
+  const Tensor zero = total == Scalar(0);
+  const Tensor root = ops::pow(ops::where(zero, Scalar(1.0), total), Scalar(1 / p));
+  Tensor result =
+      ops::where(zero, Scalar(p > 0 ? 0.0 : std::numeric_limits<double>::infinity()), root);
+  if (p < 0) result = ops::where(ops::isinf(total), Scalar(0.0), result);
+  return result;
 }
 
 }  // namespace lamina::composite

@@ -33,6 +33,7 @@ constinit std::atomic<Isa> g_isa{Isa::Baseline};
     ns::fill_moves(l);       \
     ns::fill_folds(l);       \
     ns::fill_rows(l);        \
+    ns::fill_norms(l);       \
   } while (0)
 
 void fill(Isa level) {

@@ -47,6 +47,29 @@ enum class Fold : uint8_t { sum, prod, amax, amin, any, all, sum_squares };
 inline constexpr int kNumFolds = 7;
 inline constexpr int64_t kLeaf = 1024;
 
+// Rows of normalizations: n adjacent values of type float or double. weight and bias are n values
+// each, or null.
+struct NormKernels {
+  // out = (x - mean) * rstd * weight + bias. With `centered` mean and rstd come from mean and
+  // variance of the row, else from the mean of squares alone, and mean is 0.
+  void (*forward)(void* out, double* mean, double* rstd, const void* x, const void* weight,
+                  const void* bias, double eps, bool centered, int64_t n) = nullptr;
+  // The gradient of x.
+  void (*backward)(void* dx, const void* grad, const void* x, const void* weight, double mean,
+                   double rstd, bool centered, int64_t n) = nullptr;
+  // weight_grad += grad * (x - mean) * rstd and bias_grad += grad; each may be null.
+  void (*add_parameters)(void* weight_grad, void* bias_grad, const void* grad, const void* x,
+                         double mean, double rstd, int64_t n) = nullptr;
+  // out = x * a + b
+  void (*affine)(void* out, const void* x, double a, double b, int64_t n) = nullptr;
+  // out = g * a + (x - mean) * b + c
+  void (*affine2)(void* out, const void* g, const void* x, double mean, double a, double b,
+                  double c, int64_t n) = nullptr;
+  // Sums of g and of g * (x - mean).
+  void (*product_sums)(double* g_sum, double* gx_sum, const void* g, const void* x, double mean,
+                       int64_t n) = nullptr;
+};
+
 // Rows of softmax and its relatives: n adjacent values of type float or double.
 struct RowKernels {
   void (*softmax)(void* out, const void* x, int64_t n) = nullptr;
@@ -55,6 +78,7 @@ struct RowKernels {
   void (*log_softmax_backward)(void* out, const void* grad, const void* y, int64_t n) = nullptr;
   // mean and sum of squared distances from it (two passes over a row that lies in cache)
   void (*moments)(double* mean, double* m2, const void* x, int64_t n) = nullptr;
+  NormKernels norm;
 };
 
 struct Level {
@@ -94,6 +118,7 @@ const Level& level();  // the one in use
   void fill_moves(Level&);            \
   void fill_folds(Level&);            \
   void fill_rows(Level&);             \
+  void fill_norms(Level&);            \
   }
 LAMINA_TILE_DECLARE_LEVEL(baseline)
 LAMINA_TILE_DECLARE_LEVEL(avx2)

@@ -182,6 +182,9 @@ class _Node:
                 text += "    const Tensor grad = std::move(grads[0]);\n    if (!grad.defined()) return;\n"
         for i, p in enumerate(differentiable_inputs(op)):
             f = self.formulas[p.name]
+            group = next((g for g in op.gradients.joint if p.name in g), None)
+            if group is not None and self.position(group[0]) != i:
+                continue  # came with the first of its group
             used = [
                 n
                 for n in [*self.saved, *self.saved_results]
@@ -191,6 +194,9 @@ class _Node:
             body = ""
             for n in used:
                 body += f"      const auto {n} = saved_{n}.unpack(this);\n"
+            if group is not None:
+                text += self.joint(group, body, f.cpp)
+                continue
             if p.type.is_list:
                 body += f"      std::vector<Tensor> parts = fit_dtype({f.cpp}, {p.name}_dtype);\n"
                 body += f"      for (size_t k = 0; k < parts.size(); ++k) results[{i} + k] = std::move(parts[k]);\n"
@@ -209,6 +215,25 @@ class _Node:
             )
         text += "  }\n};\n}  // namespace\n"
         return text
+
+    def position(self, name: str) -> int:
+        return [p.name for p in differentiable_inputs(self.op)].index(name)
+
+    def joint(self, group: tuple[str, ...], unpack: str, formula: str) -> str:
+        """One formula for the gradients of several operands; `wants` tells it which are asked for."""
+        at = [self.position(n) for n in group]
+        wants = ", ".join(f"should_compute({i})" for i in at)
+        text = (
+            f"    const std::array<bool, {len(group)}> wants{{{wants}}};\n"
+            f"    if ({' || '.join(f'wants[{k}]' for k in range(len(group)))}) {{\n{unpack}"
+            f"      std::array<Tensor, {len(group)}> parts = {formula};\n"
+        )
+        for k, (i, name) in enumerate(zip(at, group, strict=True)):
+            text += (
+                f"      if (wants[{k}] && parts[{k}].defined()) "
+                f"results[{i}] = fit_dtype(parts[{k}], {name}_dtype);\n"
+            )
+        return text + "    }\n"
 
 
 def _recording_condition(op: Operator, inputs: list[Param]) -> str:

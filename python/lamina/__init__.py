@@ -63,6 +63,11 @@ for _name in (
     "tril_indices", "triu_indices", "unique", "unique_consecutive", "var_mean", "vsplit",
 ):  # fmt: skip
     globals()[_name] = _lazy.later("lamina._composites", _name)
+for _name in (
+    "gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh",
+    "rnn_tanh_cell",
+):  # fmt: skip
+    globals()[_name] = _lazy.later("lamina._recurrent", _name)
 # One operator over lists of tensors; see lamina._foreach.
 for _name in (
     *(

@@ -485,51 +485,6 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
     return difference.pow(p).sum(-1).pow(1 / p)
 
 
-def _dims_of(dim):
-    return [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
-
-
-@overridable
-def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The norm of vectors: (sum of |x|^ord)^(1/ord); inf and -inf are the largest and the smallest, 0 counts.
-
-    The gradient of the 2-norm of zeros is zero.
-    """
-    if dtype is not None:
-        x = x.to(dtype)
-    if not (x.is_floating_point() or x.is_complex()):
-        raise RuntimeError(
-            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype}"
-        )
-    dims = _dims_of(dim) or list(_range(x.dim()))
-    if not dims:
-        x, dims = x.reshape(1), [0]
-        shape = []
-    else:
-        shape = None
-    size = x.abs()
-    ord = float(ord)
-    if ord == math.inf:
-        result = size.amax(dims, keepdim)
-    elif ord == -math.inf:
-        result = size.amin(dims, keepdim)
-    elif ord == 0:
-        result = (size != 0).to(size.dtype).sum(dims, keepdim)
-    elif ord == 1:
-        result = size.sum(dims, keepdim)
-    else:
-        total = (size * size if ord == 2 else size.pow(ord)).sum(dims, keepdim)
-        zero = total == 0
-        safe = _C.where(zero, 1.0, total).to(total.dtype)
-        root = safe.sqrt() if ord == 2 else safe.pow(1 / ord)
-        result = _C.where(zero, 0.0 if ord > 0 else math.inf, root).to(total.dtype)
-        if ord < 0:
-            result = _C.where(_C.isinf(total), 0.0, result).to(total.dtype)
-    if shape is not None:
-        result = result.reshape(shape)
-    return result if out is None else out.resize_(result.shape).copy_(result)
-
-
 @overridable
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """The norm of a tensor, or along dimensions; `p` is a number, inf, or "fro", which is 2."""
@@ -539,15 +494,17 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         raise missing("torch.norm with p='nuc'")
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm: only valid values of p are numbers, 'fro' and 'nuc'; got {p!r}")
-    return vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)
+    return _C._submodule_functions["linalg"]["vector_norm"](
+        input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out
+    )
 
 
 def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     """The norm of vectors, or of matrices where `ord` is "fro" or two dimensions are given."""
-    dims = _dims_of(dim)
+    dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
     matrix = len(dims) == 2 or (not dims and A.dim() == 2 and ord is not None)
     if ord is None or not matrix or ord == "fro":
-        return vector_norm(
+        return _C._submodule_functions["linalg"]["vector_norm"](
             A, 2 if ord in (None, "fro") else ord, dim, keepdim, dtype=dtype, out=out
         )
     a, b = (d % A.dim() for d in (dims or [0, 1]))

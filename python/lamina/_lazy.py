@@ -43,6 +43,8 @@ def _filling(loader_type):
     """A loader like the given one that fills a module that is there already."""
 
     class Filling(loader_type):
+        plain = loader_type
+
         def create_module(self, spec):
             return _waiting.get(spec.name)
 
@@ -75,11 +77,12 @@ def add_submodule(package, name):
     full = f"{package.__name__}.{name}"
     if full in sys.modules:
         return
-    if type(package.__spec__.loader).__name__ != "SourceFileLoader":
+    loader_type, spec_type = type(package.__spec__.loader), type(package.__spec__)
+    loader_type = getattr(loader_type, "plain", loader_type)
+    if loader_type.__name__ != "SourceFileLoader":
         __import__(full)  # from an archive or a frozen program: as its loader does it
         return
     folder = package.__path__[0]
-    loader_type, spec_type = type(package.__spec__.loader), type(package.__spec__)
     import os
 
     path = f"{folder}/{name}"

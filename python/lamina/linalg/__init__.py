@@ -15,14 +15,12 @@ for _name, _top in _SHARED.items():
 
 
 def __getattr__(name):
-    if name in ("norm", "vector_norm"):
+    if name == "norm":
         from lamina import _composites
 
-        value = globals()[name] = getattr(
-            _composites, "linalg_norm" if name == "norm" else "vector_norm"
-        )
+        value = globals()[name] = _composites.linalg_norm
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = sorted({n for n in globals() if not n.startswith("_")} | {"norm", "vector_norm"})
+__all__ = sorted({n for n in globals() if not n.startswith("_")} | {"norm"})

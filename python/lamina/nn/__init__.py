@@ -1,5 +1,32 @@
 """Building blocks of networks."""
 
-from lamina.nn import functional
+import sys as _sys
 
-__all__ = ["functional"]
+from lamina import _lazy
+from lamina.nn import functional, init  # noqa: F401
+from lamina.nn.modules import *  # noqa: F403
+from lamina.nn.modules import __all__ as _modules
+from lamina.nn.parallel import DataParallel  # noqa: F401
+from lamina.nn.parameter import (  # noqa: F401
+    Buffer,
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
+
+for _name in ("attention", "utils"):
+    _lazy.add_submodule(_sys.modules[__name__], _name)
+
+__all__ = sorted(
+    [
+        *_modules,
+        "Buffer",
+        "DataParallel",
+        "Parameter",
+        "UninitializedBuffer",
+        "UninitializedParameter",
+        "functional",
+        "init",
+    ]
+)
+del _name

@@ -5,10 +5,25 @@ are spelled (``inplace=``, ``reduction='mean'``). One file a subject; this one o
 """
 
 from lamina._C import _submodule_functions
-from lamina.nn.functional import _activation, _loss
-from lamina.nn.functional._activation import *  # noqa: F403
-from lamina.nn.functional._loss import *  # noqa: F403
+from lamina.nn.functional import (
+    _activation,
+    _dropout,
+    _embedding,
+    _loss,
+    _multi_head_attention,
+    _normalization,
+)
+from lamina.nn.functional._multi_head_attention import (  # noqa: F401
+    _canonical_mask,
+    _in_projection,
+    _in_projection_packed,
+    _mha_shape_check,
+    _none_or_dtype,
+)
 
+_PARTS = (_activation, _dropout, _embedding, _loss, _multi_head_attention, _normalization)
+for _part in _PARTS:
+    globals().update({name: getattr(_part, name) for name in _part.__all__})
 globals().update(_submodule_functions["nn.functional"])  # linear, gelu, softplus
 
-__all__ = sorted([*_submodule_functions["nn.functional"], *_activation.__all__, *_loss.__all__])
+__all__ = sorted({*_submodule_functions["nn.functional"], *(n for p in _PARTS for n in p.__all__)})

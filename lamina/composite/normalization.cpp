@@ -1,0 +1,80 @@
+// Normalizations as people call them.
+#include <limits>
+
+#include "lamina/autograd/formulas.h"
+#include "lamina/core/error.h"
+#include "lamina/generated/declarations.h"
+#include "lamina/ops.h"
+
+namespace lamina::composite {
+
+Tensor layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight,
+                  const Tensor& bias, double eps, bool) {
+  return std::get<0>(ops::native_layer_norm(input, normalized_shape, weight, bias, eps));
+}
+
+Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight,
+                std::optional<double> eps) {
+  if (!input.is_complex())
+    return std::get<0>(ops::_fused_rms_norm(input, normalized_shape, weight, eps));
+  Sizes dims;
+  for (size_t i = 0; i < normalized_shape.size(); ++i) dims.push_back(-1 - static_cast<int64_t>(i));
+  const double small = input.dtype() == ScalarType::Complex128
+                           ? std::numeric_limits<double>::epsilon()
+                           : double(std::numeric_limits<float>::epsilon());
+  const Tensor squares = ops::mean(ops::pow(input, Scalar(2)), IntList(dims), true, std::nullopt);
+  const Tensor unit = input * ops::rsqrt(squares + Scalar(eps.value_or(small)));
+  return weight.defined() ? unit * weight : unit;
+}
+
+Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias,
+                  double eps, bool) {
+  LAMINA_CHECK(input.dim() >= 2,
+               "group_norm: Expected at least 2 dimensions for input tensor but received ",
+               input.dim());
+  const int64_t n = input.size(0), c = input.size(1);
+  int64_t inner = 1;
+  for (int64_t i = 2; i < input.dim(); ++i) inner *= input.size(i);
+  return std::get<0>(ops::native_group_norm(input, weight, bias, n, c, inner, num_groups, eps));
+}
+
+Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                  const Tensor& running_mean, const Tensor& running_var, bool training,
+                  double momentum, double eps, bool) {
+  // The running statistics are written without counting a version: what a pass in training saves
+  // does not depend on them, and the next pass must not invalidate it.
+  return std::get<0>(ops::native_batch_norm(input, weight, bias, running_mean, running_var,
+                                            training, momentum, eps));
+}
+
+Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                     const Tensor& running_mean, const Tensor& running_var, bool use_input_stats,
+                     double momentum, double eps, bool) {
+  LAMINA_CHECK(use_input_stats || (running_mean.defined() && running_var.defined()),
+               "instance_norm: Expected running_mean and running_var to be defined when "
+               "use_input_stats is false");
+  LAMINA_CHECK(input.dim() >= 2, "instance_norm: expected at least 2 dimensions; got ", input);
+  const int64_t n = input.size(0), c = input.size(1);
+  Sizes folded(std::span<const int64_t>(input.sizes()));
+  folded[1] = n * c;
+  folded[0] = 1;
+  const auto repeated = [&](const Tensor& t) {
+    return t.defined() ? ops::repeat(t, IntList({n})) : Tensor();
+  };
+  const Tensor mean = repeated(running_mean), var = repeated(running_var);
+  const Tensor out = std::get<0>(ops::native_batch_norm(ops::reshape(input, folded),
+                                                        repeated(weight), repeated(bias), mean, var,
+                                                        use_input_stats, momentum, eps));
+  if (use_input_stats) {
+    const auto move = [&](const Tensor& running, const Tensor& moved) {
+      if (running.defined())
+        ops::copy_(running,
+                   ops::mean(ops::view(moved, IntList({n, c})), IntList({0}), false, std::nullopt));
+    };
+    move(running_mean, mean);
+    move(running_var, var);
+  }
+  return ops::view(out, input.sizes());
+}
+
+}  // namespace lamina::composite

@@ -1,0 +1,248 @@
+// Scaled dot-product attention in blocks of rows: softmax(q k^T * scale + mask) v.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lamina/core/error.h"
+#include "lamina/cpu/gemm.h"
+#include "lamina/cpu/scratch.h"
+#include "lamina/generated/declarations.h"
+#include "lamina/kernels/result.h"
+#include "lamina/queue/parallel.h"
+#include "lamina/tile/level.h"
+
+namespace lamina::kernels {
+
+namespace {
+
+// Rows of queries that one block of scores holds; scores of a block stay in the cache.
+constexpr int64_t kRows = 64;
+
+// A tensor (batch, heads, rows, columns) or (batch, rows, columns), by strides.
+struct Matrices {
+  char* data = nullptr;
+  int64_t batch_stride = 0, head_stride = 0, row_stride = 0, col_stride = 0;
+  size_t item = 0;
+
+  explicit Matrices(const Tensor& t) {
+    if (!t.defined()) return;
+    const bool heads = t.dim() == 4;
+    data = static_cast<char*>(t.data());
+    item = item_size(t.dtype());
+    batch_stride = t.strides()[0];
+    head_stride = heads ? t.strides()[1] : 0;
+    row_stride = t.strides()[heads ? 2 : 1];
+    col_stride = t.strides()[heads ? 3 : 2];
+  }
+  char* at(int64_t batch, int64_t head, int64_t row = 0) const {
+    return data + (batch * batch_stride + head * head_stride + row * row_stride) *
+                      static_cast<int64_t>(item);
+  }
+};
+
+struct Shape {
+  int64_t batch, heads, rows, keys, width, value_width;
+  ScalarType type;
+};
+
+Shape shape_of(const Tensor& q, const Tensor& k, const Tensor& v) {
+  return {q.size(0),  q.dim() == 4 ? q.size(1) : 1, q.size(-2), k.size(-2), q.size(-1),
+          v.size(-1), compute_type(q.dtype())};
+}
+
+Tensor computing(const Tensor& t, ScalarType type) {
+  return t.defined() ? converted(t, type) : Tensor();
+}
+
+// A result laid out as (batch, rows, heads, columns): what layers make of the heads next is then a
+// view.
+Tensor heads_inside(const Tensor& like, int64_t columns, ScalarType type) {
+  if (like.dim() == 3) return empty_contiguous({like.size(0), like.size(1), columns}, type, kCpu);
+  const Tensor whole =
+      empty_contiguous({like.size(0), like.size(2), like.size(1), columns}, type, kCpu);
+  return kernels::transpose(whole, 1, 2);
+}
+
+// One product of a block: C (m, n) = alpha * A (m, k) * B (k, n) + beta * C.
+struct Operand {
+  const void* data;
+  int64_t row, col;
+};
+void product(ScalarType type, int64_t m, int64_t n, int64_t k, Operand a, Operand b, void* c,
+             int64_t c_row, int64_t c_col, double alpha, double beta) {
+  cpu::gemm({.m = m,
+             .n = n,
+             .k = k,
+             .a = a.data,
+             .a_row_stride = a.row,
+             .a_col_stride = a.col,
+             .b = b.data,
+             .b_row_stride = b.row,
+             .b_col_stride = b.col,
+             .c = c,
+             .c_row_stride = c_row,
+             .c_col_stride = c_col,
+             .alpha = alpha,
+             .beta = beta,
+             .dtype = type});
+}
+
+// Scores of rows [first, first + m) against the first `keys` keys, row-major with `stride`.
+template <class T>
+void scores(const Shape& s, const Matrices& q, const Matrices& k, const Matrices& mask, T* out,
+            int64_t stride, int64_t b, int64_t h, int64_t first, int64_t m, int64_t keys,
+            double scale) {
+  product(s.type, m, keys, s.width, {q.at(b, h, first), q.row_stride, q.col_stride},
+          {k.at(b, h), k.col_stride, k.row_stride}, out, stride, 1, scale, 0);
+  if (!mask.data) return;
+  for (int64_t i = 0; i < m; ++i) {
+    const T* add = reinterpret_cast<const T*>(mask.at(b, h, first + i));
+    T* row = out + i * stride;
+    for (int64_t j = 0; j < keys; ++j) row[j] += add[j * mask.col_stride];
+  }
+}
+
+// Calls f(batch, head) for every matrix, a few small ones to a task.
+template <class F>
+void each_head(const Shape& s, double products, F&& f) {
+  const double work = products * double(s.rows) * double(s.keys) * double(s.width + s.value_width);
+  const auto grain = static_cast<int64_t>(std::max(1.0, double(1 << 19) / std::max(work, 1.0)));
+  queue::parallel_for(0, s.batch * s.heads, grain, [&](int64_t begin, int64_t end) {
+    const cpu::Scratch scratch(
+        cpu::bytes_of(2 * std::min(kRows, s.rows) * s.keys, item_size(s.type)));
+    for (int64_t i = begin; i < end; ++i) f(i / s.heads, i % s.heads, scratch.get());
+  });
+}
+
+template <class T>
+void forward(const Shape& s, const Tensor& qt, const Tensor& kt, const Tensor& vt, const Tensor& mt,
+             const Tensor& out, const Tensor& lse, bool causal, double scale) {
+  const Matrices q(qt), k(kt), v(vt), mask(mt), o(out);
+  const auto softmax = tile::level().rows[tile::memory_slot(s.type)].softmax;
+  T* sums = lse.data_as<T>();
+  each_head(s, 2, [&](int64_t b, int64_t h, void* memory) {
+    T* p = static_cast<T*>(memory);
+    for (int64_t first = 0; first < s.rows; first += kRows) {
+      const int64_t m = std::min(kRows, s.rows - first);
+      const int64_t keys = causal ? std::min(s.keys, first + m) : s.keys;
+      scores(s, q, k, mask, p, keys, b, h, first, m, keys, scale);
+      for (int64_t i = 0; i < m; ++i) {
+        T* row = p + i * keys;
+        const int64_t seen = causal ? std::min(keys, first + i + 1) : keys;
+        int64_t top = 0;
+        for (int64_t j = 1; j < seen; ++j) top = row[j] > row[top] ? j : top;
+        const T most = row[top];
+        T& sum = sums[((b * s.heads + h) * s.rows) + first + i];
+        if (most == -std::numeric_limits<T>::infinity()) {
+          // A row that sees nothing gives zeros.
+          std::fill(row, row + seen, T(0));
+          sum = most;
+        } else {
+          softmax(row, row, seen);
+          sum = most - std::log(row[top]);
+        }
+        std::fill(row + seen, row + keys, T(0));
+      }
+      product(s.type, m, s.value_width, keys, {p, keys, 1},
+              {v.at(b, h), v.row_stride, v.col_stride}, o.at(b, h, first), o.row_stride,
+              o.col_stride, 1, 0);
+    }
+  });
+}
+
+template <class T>
+void backward(const Shape& s, const Tensor& gt, const Tensor& qt, const Tensor& kt,
+              const Tensor& vt, const Tensor& mt, const Tensor& out, const Tensor& lse,
+              const Tensor& dqt, const Tensor& dkt, const Tensor& dvt, bool causal, double scale) {
+  const Matrices g(gt), q(qt), k(kt), v(vt), mask(mt), o(out), dq(dqt), dk(dkt), dv(dvt);
+  const T* sums = lse.data_as<T>();
+  const auto exp = tile::direct_loop(tile::Op::exp, s.type);
+  each_head(s, 5, [&](int64_t b, int64_t h, void* memory) {
+    T* p = static_cast<T*>(memory);
+    T* dp = p + std::min(kRows, s.rows) * s.keys;
+    // Keys that no row sees get zeros from the first block, which covers them all.
+    for (int64_t first = 0; first < s.rows; first += kRows) {
+      const int64_t m = std::min(kRows, s.rows - first);
+      const int64_t keys = causal ? std::min(s.keys, first + m) : s.keys;
+      const double beta = first == 0 ? 0 : 1;
+      scores(s, q, k, mask, p, keys, b, h, first, m, keys, scale);
+      for (int64_t i = 0; i < m; ++i) {
+        T* row = p + i * keys;
+        const int64_t seen = causal ? std::min(keys, first + i + 1) : keys;
+        const T sum = sums[((b * s.heads + h) * s.rows) + first + i];
+        if (sum == -std::numeric_limits<T>::infinity()) {
+          std::fill(row, row + keys, T(0));
+          continue;
+        }
+        for (int64_t j = 0; j < seen; ++j) row[j] -= sum;
+        exp(row, row, nullptr, nullptr, seen);
+        std::fill(row + seen, row + keys, T(0));
+      }
+      const Operand rows_g{g.at(b, h, first), g.row_stride, g.col_stride};
+      // dv += p^T g,  dp = g v^T
+      const auto add = [&](const Matrices& to, const T* weights, Operand from, int64_t width) {
+        product(s.type, keys, width, m, {weights, 1, keys}, from, to.at(b, h), to.row_stride,
+                to.col_stride, 1, beta);
+        if (beta == 0 && keys < s.keys)
+          for (int64_t r = keys; r < s.keys; ++r)
+            for (int64_t c = 0; c < width; ++c)
+              reinterpret_cast<T*>(to.at(b, h, r))[c * to.col_stride] = 0;
+      };
+      add(dv, p, rows_g, s.value_width);
+      product(s.type, m, keys, s.value_width, rows_g, {v.at(b, h), v.col_stride, v.row_stride}, dp,
+              keys, 1, 1, 0);
+      for (int64_t i = 0; i < m; ++i) {
+        // The sum over keys of p * dp is that over values of g * out.
+        const T* gr = reinterpret_cast<const T*>(g.at(b, h, first + i));
+        const T* orow = reinterpret_cast<const T*>(o.at(b, h, first + i));
+        T mean = 0;
+        for (int64_t c = 0; c < s.value_width; ++c)
+          mean += gr[c * g.col_stride] * orow[c * o.col_stride];
+        T* row = p + i * keys;
+        const T* d = dp + i * keys;
+        const T factor = T(scale);
+        for (int64_t j = 0; j < keys; ++j) row[j] = row[j] * (d[j] - mean) * factor;
+      }
+      product(s.type, m, s.width, keys, {p, keys, 1}, {k.at(b, h), k.row_stride, k.col_stride},
+              dq.at(b, h, first), dq.row_stride, dq.col_stride, 1, 0);
+      add(dk, p, {q.at(b, h, first), q.row_stride, q.col_stride}, s.width);
+    }
+  });
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> fused_attention(const Tensor& query, const Tensor& key,
+                                           const Tensor& value, const Tensor& attn_mask,
+                                           bool is_causal, double scale) {
+  const Shape s = shape_of(query, key, value);
+  const Tensor q = computing(query, s.type), k = computing(key, s.type),
+               v = computing(value, s.type), m = computing(attn_mask, s.type);
+  const Tensor out = heads_inside(query, s.value_width, s.type);
+  Sizes sum_sizes(std::span<const int64_t>(query.sizes().data(), query.sizes().size() - 1));
+  const Tensor sums = empty_contiguous(sum_sizes, s.type, kCpu);
+  if (s.type == ScalarType::Float64)
+    forward<double>(s, q, k, v, m, out, sums, is_causal, scale);
+  else
+    forward<float>(s, q, k, v, m, out, sums, is_causal, scale);
+  return {converted(out, query.dtype()), sums};
+}
+
+std::tuple<Tensor, Tensor, Tensor> fused_attention_backward(
+    const Tensor& grad_output, const Tensor& query, const Tensor& key, const Tensor& value,
+    const Tensor& attn_mask, const Tensor& output, const Tensor& logsumexp, bool is_causal,
+    double scale) {
+  const Shape s = shape_of(query, key, value);
+  const Tensor g = computing(grad_output, s.type), q = computing(query, s.type),
+               k = computing(key, s.type), v = computing(value, s.type),
+               m = computing(attn_mask, s.type), o = computing(output, s.type);
+  const Tensor dq = heads_inside(query, s.width, s.type), dk = heads_inside(key, s.width, s.type),
+               dv = heads_inside(value, s.value_width, s.type);
+  if (s.type == ScalarType::Float64)
+    backward<double>(s, g, q, k, v, m, o, logsumexp, dq, dk, dv, is_causal, scale);
+  else
+    backward<float>(s, g, q, k, v, m, o, logsumexp, dq, dk, dv, is_causal, scale);
+  return {converted(dq, query.dtype()), converted(dk, key.dtype()), converted(dv, value.dtype())};
+}
+
+}  // namespace lamina::kernels
