@@ -41,6 +41,10 @@ struct Found {
 };
 
 ScalarType type_of_number(PyObject* o) {
+  // NumPy's float64 and complex128 derive from Python's numbers, and keep their own types.
+  const bool derived = (PyFloat_Check(o) && !PyFloat_CheckExact(o)) ||
+                       (PyComplex_Check(o) && !PyComplex_CheckExact(o));
+  if (derived && is_numpy_scalar(o)) return array_dtype(o);
   if (PyFloat_Check(o)) return default_dtype();
   if (PyBool_Check(o)) return ScalarType::Bool;
   if (PyLong_Check(o)) return ScalarType::Int64;

@@ -95,6 +95,15 @@ def _unflatten_dense_tensors(flat, tensors):
     return tuple(result)
 
 
+class KeyErrorMessage(str):
+    """A text that shows as it is where KeyError shows its argument."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return self
+
+
 class ExceptionWrapper:
     """An exception of another process, with its text."""
 
@@ -110,8 +119,11 @@ class ExceptionWrapper:
     def reraise(self):
         """Raise it here."""
         text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            text = KeyErrorMessage(text)
         try:
-            error = self.exc_type(text)
+            errors = [self.exc_type(text)]
         except Exception:
             raise RuntimeError(text) from None
-        raise error
+        # Not kept in this frame: the error holds the frame, and a circle would outlive the caller.
+        raise errors.pop()

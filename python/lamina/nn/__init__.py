@@ -15,7 +15,7 @@ from lamina.nn.parameter import (  # noqa: F401
 )
 
 for _name in ("attention", "utils"):
-    _lazy.add_submodule(_sys.modules[__name__], _name)
+    _lazy.add_submodule(_sys.modules[__spec__.name], _name)
 
 __all__ = sorted(
     [
