@@ -7,6 +7,7 @@
 #include "lamina/autograd/formulas.h"
 #include "lamina/autograd/forward.h"
 #include "lamina/core/error.h"
+#include "lamina/event/event.h"
 #include "lamina/kernels/result.h"
 #include "lamina/ops/add.h"
 #include "lamina/ops/any.h"
@@ -304,7 +305,10 @@ void Pass::run_node(State& s, std::vector<Tensor>* captured) {
     const auto after = hooks ? copied(hooks->after) : decltype(hooks->after)();
     if (!after.empty()) seen = grads;
     const bool nan_hunt = anomaly_enabled() && anomaly_checks_nan();
-    node->apply(grads, results_);
+    {
+      const event::Scope scope("backward", node->name());
+      node->apply(grads, results_);
+    }
     for (const auto& h : after) h->run(results_, seen);
     if (node->is_user_defined() || hooks)
       for (size_t i = 0; i < results_.size(); ++i)

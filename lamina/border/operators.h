@@ -45,6 +45,7 @@ PyObject* overload_object(const dispatch::Operator& op);
 extern PyMethodDef operator_functions[];
 extern PyMethodDef python_dispatch_functions[];  // python_dispatch.cpp
 extern PyMethodDef tensor_dispatch_methods[];
+extern PyMethodDef trace_functions[];  // trace.cpp
 void add_python_dispatch(PyObject* module);
 
 // Does the type of a tensor's object define __torch_dispatch__?

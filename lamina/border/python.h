@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lamina/core/error.h"
+#include "lamina/event/event.h"
 
 namespace lamina::border {
 
@@ -134,7 +135,9 @@ auto without_gil(int64_t work, F&& f) {
 }  // namespace lamina::border
 
 // Around the body of every function that Python calls: C++ exceptions become Python's.
-#define LAMINA_BORDER_BEGIN try {
+#define LAMINA_BORDER_BEGIN \
+  try {                     \
+    const ::lamina::event::BorderCall border_call;
 #define LAMINA_BORDER_END_WITH(failed)                    \
   }                                                       \
   catch (...) {                                           \

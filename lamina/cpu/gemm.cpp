@@ -10,6 +10,7 @@
 #include "lamina/cpu/gemm_blas.h"
 #include "lamina/cpu/gemm_plain.h"
 #include "lamina/cpu/packed.h"
+#include "lamina/event/event.h"
 #include "lamina/queue/parallel.h"
 
 namespace lamina::cpu {
@@ -203,10 +204,25 @@ void force_gemm(const char* name) {
   LAMINA_CHECK_VALUE(t_forced, "force_gemm: no kernel of this name; got ", name);
 }
 
+namespace {
+// What ran, and why those before it would not.
+[[gnu::cold]] void report(const Gemm& g, const GemmCandidate& chosen) {
+  for (const GemmCandidate& c : kCandidates) {
+    if (&c == &chosen) break;
+    const char* reason = nullptr;
+    if (!c.accepts(g, &reason)) event::t_listener->on_refusal(c.name, reason);
+  }
+  event::report({"gemm", chosen.name, blas_name(), g.m * g.n * g.k});
+}
+}  // namespace
+
 void gemm(const Gemm& g) {
   if (g.m <= 0 || g.n <= 0) return;
   if (g.k <= 0 || vanishes(g.alpha, g.dtype)) return scale(g);
-  choose_gemm(g).run(g);
+  const GemmCandidate& chosen = choose_gemm(g);
+  if (event::listening()) [[unlikely]]
+    report(g, chosen);
+  chosen.run(g);
 }
 
 void bmm(const BatchedGemm& b) {

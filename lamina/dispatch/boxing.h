@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lamina/core/error.h"
+#include "lamina/dispatch/box.h"
 #include "lamina/dispatch/operator.h"
 
 namespace lamina::dispatch::detail {
@@ -124,36 +125,6 @@ struct Unboxed<const std::optional<T>&> : Unboxed<std::optional<T>> {
       : Unboxed<std::optional<T>>(v, i), kept(Unboxed<std::optional<T>>::get()) {}
   const std::optional<T>& get() const { return kept; }
 };
-
-// From a typed value to a boxed one.
-inline Value box(const Tensor& t) { return t.defined() ? Value(t) : Value(); }
-inline Value box(TensorList v) { return std::vector<Tensor>(v.begin(), v.end()); }
-inline Value box(const std::vector<Tensor>& v) { return v; }
-inline Value box(const Scalar& v) { return v; }
-inline Value box(int64_t v) { return v; }
-inline Value box(double v) { return v; }
-inline Value box(bool v) { return v; }
-inline Value box(std::string_view v) { return std::string(v); }
-inline Value box(IntList v) { return std::vector<int64_t>(v.begin(), v.end()); }
-inline Value box(ListView<double> v) { return std::vector<double>(v.begin(), v.end()); }
-inline Value box(ScalarType v) { return v; }
-inline Value box(Device v) { return v; }
-inline Value box(Layout v) { return v; }
-inline Value box(MemoryFormat v) { return v; }
-inline Value box(const Generator& g) { return g ? Value(g) : Value(); }
-template <class T>
-Value box(const std::optional<T>& v) {
-  return v ? box(*v) : Value();
-}
-
-template <class R>
-void push_result(Stack& stack, R&& r) {
-  stack.push_back(box(r));
-}
-template <class... Rs>
-void push_result(Stack& stack, std::tuple<Rs...>&& r) {
-  std::apply([&](auto&... v) { (stack.push_back(box(v)), ...); }, r);
-}
 
 template <class R>
 struct PopResult {

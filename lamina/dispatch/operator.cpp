@@ -159,8 +159,16 @@ void Operator::run_boxed(KeySet keys, Stack& stack, bool announced) const {
     std::optional<detail::ObservedCall> observed;
     if (t_local.observer && !announced) [[unlikely]]
       observed.emplace(*this, keys, r.kernel.boxed ? info_->boxing_kernel : r.kernel.function);
-    if (r.kernel.boxed) return r.kernel.boxed(*this, keys, stack);
-    return info_->call_unboxed(r.kernel.function, keys, stack);
+    Observer* const values = observed ? observed->values() : nullptr;
+    if (values) [[unlikely]]
+      values->on_arguments(stack);
+    if (r.kernel.boxed)
+      r.kernel.boxed(*this, keys, stack);
+    else
+      info_->call_unboxed(r.kernel.function, keys, stack);
+    if (values) [[unlikely]]
+      values->on_results(stack);
+    return;
   }
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lamina/dispatch/box.h"
 #include "lamina/dispatch/local_state.h"
 #include "lamina/dispatch/value.h"
 
@@ -102,6 +103,10 @@ class Observer {
   virtual ~Observer() = default;
   virtual void on_call(const Operator& op, KeySet keys, RawKernel kernel) = 0;
   virtual void on_return(const Operator& op) = 0;
+  // Whether it wants arguments and results, too: they are boxed for it then.
+  virtual bool wants_values() const { return false; }
+  virtual void on_arguments(const Stack&) {}
+  virtual void on_results(const Stack&) {}
 };
 
 class ObserverGuard {
@@ -122,6 +127,10 @@ struct ObservedCall {
     observer_->on_call(op, keys, kernel);
   }
   ~ObservedCall() { observer_->on_return(op_); }
+  ObservedCall(const ObservedCall&) = delete;
+  ObservedCall& operator=(const ObservedCall&) = delete;
+  // The observer, where it wants values.
+  Observer* values() const { return observer_->wants_values() ? observer_ : nullptr; }
   const Operator& op_;
   Observer* observer_;
 };
@@ -140,7 +149,24 @@ struct Caller<R(Args...)> {
   __attribute__((noinline, cold)) static R run_observed(const Operator& op, KeySet keys,
                                                         RawKernel raw, Args... args) {
     const ObservedCall observed(op, keys, raw);
-    return reinterpret_cast<R (*)(KeySet, Args...)>(raw)(keys, std::forward<Args>(args)...);
+    const auto kernel = reinterpret_cast<R (*)(KeySet, Args...)>(raw);
+    Observer* const values = observed.values();
+    if (!values) return kernel(keys, std::forward<Args>(args)...);
+    {
+      Stack stack;
+      stack.reserve(sizeof...(Args));
+      (stack.push_back(box(args)), ...);
+      values->on_arguments(stack);
+    }
+    if constexpr (std::is_void_v<R>) {
+      kernel(keys, std::forward<Args>(args)...);
+    } else {
+      R result = kernel(keys, std::forward<Args>(args)...);
+      Stack stack;
+      push_result(stack, result);
+      values->on_results(stack);
+      return result;
+    }
   }
 };
 }  // namespace detail

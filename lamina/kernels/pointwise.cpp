@@ -7,6 +7,7 @@
 
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
+#include "lamina/event/event.h"
 #include "lamina/kernels/result.h"
 #include "lamina/shape/broadcast.h"
 #include "lamina/shape/promotion.h"
@@ -336,6 +337,9 @@ inline bool run_plain(const Pointwise& op, const Tensor* const* inputs, const Sc
   if (Direct d; prepare_direct(op, scalars, p, d)) {
     void* out = make_out(p);
     if (!out) return false;
+    if (event::listening()) [[unlikely]]
+      event::report({"direct loop", tile::op_info(d.op).name.data(), tile::isa_name().data(),
+                     p.numel});
     d.run(p, out);
     return true;
   }
@@ -344,6 +348,8 @@ inline bool run_plain(const Pointwise& op, const Tensor* const* inputs, const Sc
   if (!small_program_serves(op, program, p)) return false;
   void* out = make_out(p);
   if (!out) return false;
+  if (event::listening()) [[unlikely]]
+    event::report({"direct loops", op.name, tile::isa_name().data(), p.numel});
   run_small_program(program, p, out, scalars);
   return true;
 }

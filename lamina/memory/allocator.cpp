@@ -421,6 +421,18 @@ void set_cpu_cache_bound(int64_t bytes) {
   trim_cache(bytes);
 }
 
+void* detail::allocate_heard(size_t bytes) {
+  event::Listener* const listener = event::t_listener;
+  event::t_listener = nullptr;  // the usual way, unheard
+  struct Restore {
+    event::Listener* listener;
+    ~Restore() { event::t_listener = listener; }
+  } const restore{listener};
+  void* block = cpu_allocate(bytes);
+  listener->on_memory(block, static_cast<int64_t>(bytes));
+  return block;
+}
+
 void* detail::allocate_slow(size_t bytes) {
   if (bytes == 0) return nullptr;
   std::lock_guard lock(g.mutex);

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lamina/event/event.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define LAMINA_MEMORY_BYPASS \
   1  // every block comes from the C library, so that the sanitizer sees its life
@@ -87,11 +89,14 @@ struct ThreadCache {
 extern __attribute__((tls_model("initial-exec"))) constinit thread_local ThreadCache t_cache;
 
 void* allocate_slow(size_t bytes);
+void* allocate_heard(size_t bytes);  // tells the listener
 void deallocate_slow(void* block, size_t bytes) noexcept;
 }  // namespace detail
 
 // The CPU allocator, without the virtual call.
 inline void* cpu_allocate(size_t bytes) {
+  if (event::listening()) [[unlikely]]
+    return detail::allocate_heard(bytes);
 #if !LAMINA_MEMORY_BYPASS
   const size_t c = (bytes - 1) / kAlignment;  // 0 bytes wrap around to a huge class
   if (c < detail::kSmallClasses) [[likely]] {
@@ -111,6 +116,8 @@ inline void* cpu_allocate(size_t bytes) {
 }
 
 inline void cpu_deallocate(void* block, size_t bytes) noexcept {
+  if (event::listening()) [[unlikely]]
+    event::t_listener->on_memory(block, -static_cast<int64_t>(bytes));
 #if !LAMINA_MEMORY_BYPASS
   const size_t c = (bytes - 1) / kAlignment;
   if (c < detail::kSmallClasses) [[likely]] {

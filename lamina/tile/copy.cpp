@@ -4,6 +4,7 @@
 
 #include "lamina/core/error.h"
 #include "lamina/core/float_types.h"
+#include "lamina/event/event.h"
 #include "lamina/queue/parallel.h"
 #include "lamina/tile/plan.h"
 
@@ -39,6 +40,9 @@ void copy(const Operand& out, const Operand& in, int ndim, const int64_t* sizes)
   Plan plan;
   plan.build(ndim, sizes, {&out, 1}, {&in, 1});
   if (plan.numel == 0) return;
+  if (event::listening()) [[unlikely]]
+    event::report({"tile copy", out.dtype == in.dtype ? "move" : "convert", isa_name().data(),
+                   plan.numel});
   const Level& l = level();
   const int to = memory_slot(out.dtype);
   const int from = memory_slot(in.dtype);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lamina/core/error.h"
+#include "lamina/event/event.h"
 #include "lamina/queue/parallel.h"
 #include "lamina/tile/level.h"
 
@@ -41,6 +42,8 @@ class Numbers {
 };
 
 const NormKernels& kernels_of(ScalarType type) {
+  if (event::listening()) [[unlikely]]
+    event::report({"tile rows", "normalization", isa_name().data(), 0});
   LAMINA_INTERNAL_CHECK(type == ScalarType::Float32 || type == ScalarType::Float64,
                         "a normalization computes in float32 or float64; got ", type);
   return level().rows[memory_slot(type)].norm;

@@ -8,6 +8,7 @@
 
 #include "lamina/core/error.h"
 #include "lamina/core/float_types.h"
+#include "lamina/event/event.h"
 #include "lamina/queue/parallel.h"
 #include "lamina/tile/plan.h"
 
@@ -483,6 +484,13 @@ void Reduction::run_groups() {
     finish(join(join, &partials[static_cast<size_t>(k * chunks)], chunks), place(k));
 }
 
-void reduce(const ReduceCall& call) { Reduction(call).run(); }
+void reduce(const ReduceCall& call) {
+  if (event::listening()) [[unlikely]] {
+    int64_t elements = 1;
+    for (int i = 0; i < call.ndim; ++i) elements *= call.sizes[i];
+    event::report({"tile reduction", "fixed tree over fixed chunks", isa_name().data(), elements});
+  }
+  Reduction(call).run();
+}
 
 }  // namespace lamina::tile

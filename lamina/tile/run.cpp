@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "lamina/core/error.h"
+#include "lamina/event/event.h"
 #include "lamina/queue/parallel.h"
 #include "lamina/tile/plan.h"
 
@@ -309,10 +310,23 @@ bool run_direct(const Call& call, const Program& program) {
 const Program& one_op(Op op) { return *kOneOps.program[static_cast<int>(op)]; }
 const Program& copy_program() { return kCopy; }
 
+namespace {
+[[gnu::cold]] void report(const Call& call, const Program& program) {
+  int64_t elements = 1;
+  for (int i = 0; i < call.ndim; ++i) elements *= call.sizes[i];
+  const bool one = program.num_instr == 1;
+  event::report({one ? "tile operation" : "tile program",
+                 one ? op_info(program.code[0].op).name.data() : "several operations",
+                 isa_name().data(), elements});
+}
+}  // namespace
+
 void run(const Call& call) {
   const Program& program = *call.program;
   if (program.num_instr == 0 && program.num_outputs == 1 && program.outputs[0] < program.num_inputs)
     return copy(call.outs[0], call.ins[program.outputs[0]], call.ndim, call.sizes);
+  if (event::listening()) [[unlikely]]
+    report(call, program);
   if (run_direct(call, program)) return;
   Machine machine(call);
   if (!machine.prepare()) return;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "lamina/core/error.h"
+#include "lamina/event/event.h"
 #include "lamina/queue/parallel.h"
 #include "lamina/tile/along.h"
 #include "lamina/tile/plan.h"
@@ -18,6 +19,8 @@ void softmax(const SoftmaxCall& call) {
   const Operand operands[] = {call.out, call.in0, call.in1};
   const Along a(call.ndim, call.sizes, call.dim, {operands, size_t(num)});
   if (a.count == 0 || a.length == 0) return;
+  if (event::listening()) [[unlikely]]
+    event::report({"tile rows", "softmax", isa_name().data(), a.count * a.length});
 
   const Level& l = level();
   const int slot = memory_slot(type);
