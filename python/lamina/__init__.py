@@ -39,6 +39,8 @@ for _module, _name in (
     ("_tensor_str", "get_printoptions"),
     ("_fork_rng", "fork_rng"),
     ("_alias", "install_as_torch"),
+    ("serialization", "load"),
+    ("serialization", "save"),
     ("compiler", "compile"),
     ("accelerator", "get_device_module"),
     *(
@@ -123,6 +125,7 @@ _SUBMODULES = (
     "optim",
     "overrides",
     "profiler",
+    "serialization",
     "special",
     "testing",
     "torch_version",
@@ -133,6 +136,7 @@ _SUBMODULES = (
     "_dynamo",
     "_tensor_str",
     "_utils",
+    "_weights_only_unpickler",
 )
 for _name in _SUBMODULES:
     _lazy.add_submodule(_sys.modules[__name__], _name)

@@ -88,7 +88,7 @@ def _run(module):
 
 def add_submodule(package, name):
     """Make ``package.name`` a module that runs at the first look into it."""
-    full = f"{package.__name__}.{name}"
+    full = f"{package.__spec__.name}.{name}"  # its __name__ may be another's
     if full in sys.modules:
         return
     loader_type, spec_type = type(package.__spec__.loader), type(package.__spec__)
@@ -114,7 +114,7 @@ def add_submodule(package, name):
     module.__spec__ = spec
     module.__loader__ = spec.loader
     module.__file__ = origin
-    module.__package__ = full if is_package else package.__name__
+    module.__package__ = full if is_package else package.__spec__.name
     if not is_package:
         sys.modules[full] = module
     else:

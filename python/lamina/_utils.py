@@ -15,18 +15,32 @@ def _rebuild_tensor_v2(
     storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None
 ):
     tensor = _rebuild_tensor(storage, storage_offset, size, stride)
-    if requires_grad:
-        tensor.requires_grad_()
-    return tensor
+    return _finished(tensor, requires_grad, metadata)
+
+
+def _finished(tensor, requires_grad, metadata):
+    """With the marks that a pickle adds to the elements."""
+    if metadata:
+        if metadata.get("conj"):
+            tensor = tensor.conj()
+        if metadata.get("neg"):
+            tensor = tensor._neg_view()
+    return tensor.requires_grad_() if requires_grad else tensor
 
 
 def _rebuild_tensor_v3(
     storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None
 ):
     tensor = _C._from_storage(_untyped(storage), dtype, storage_offset, size, stride)
-    if requires_grad:
-        tensor.requires_grad_()
-    return tensor
+    return _finished(tensor, requires_grad, metadata)
+
+
+def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
+    return data.to(dtype=dtype, device=device).requires_grad_(requires_grad)
+
+
+def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
+    return _C.from_numpy(data).to(dtype=dtype, device=device).requires_grad_(requires_grad)
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
@@ -81,6 +95,15 @@ def _unflatten_dense_tensors(flat, tensors):
     return tuple(result)
 
 
+class KeyErrorMessage(str):
+    """A text that shows as it is where KeyError shows its argument."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return self
+
+
 class ExceptionWrapper:
     """An exception of another process, with its text."""
 
@@ -96,8 +119,11 @@ class ExceptionWrapper:
     def reraise(self):
         """Raise it here."""
         text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            text = KeyErrorMessage(text)
         try:
-            error = self.exc_type(text)
+            errors = [self.exc_type(text)]
         except Exception:
             raise RuntimeError(text) from None
-        raise error
+        # Not kept in this frame: the error holds the frame, and a circle would outlive the caller.
+        raise errors.pop()

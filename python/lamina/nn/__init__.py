@@ -13,7 +13,8 @@ from lamina.nn.parameter import (  # noqa: F401
     UninitializedParameter,
 )
 
-_lazy.add_submodule(_sys.modules[__name__], "attention")
+for _name in ("attention", "utils"):
+    _lazy.add_submodule(_sys.modules[__spec__.name], _name)
 
 __all__ = sorted(
     [

@@ -24,7 +24,7 @@ from .rprop import Rprop
 from .sgd import SGD
 from .sparse_adam import SparseAdam
 
-_lazy.add_submodule(_sys.modules[__name__], "swa_utils")  # it needs lamina.nn
+_lazy.add_submodule(_sys.modules[__spec__.name], "swa_utils")  # it needs lamina.nn
 
 __all__ = [
     "Adafactor",
