@@ -96,6 +96,8 @@ for _name in (
 _ORDER = ("median", "nanmedian", "kthvalue", "msort", "bincount")
 for _name in (*_ORDER, "searchsorted", "bucketize"):
     globals()[_name] = _lazy.later("lamina._order", _name)
+erfinv = _lazy.later("lamina._erfinv", "erfinv")
+pdist = _lazy.later("lamina.nn.functional", "pdist")
 GradScaler = _lazy.later("lamina.amp.grad_scaler", "GradScaler")
 for _name in ("from_dlpack", "to_dlpack"):
     globals()[_name] = _lazy.later("lamina.utils.dlpack", _name)
@@ -199,6 +201,8 @@ def _attach():
         "tensor_split", "unique", "unique_consecutive",
     ):  # fmt: skip
         setattr(Tensor, name, forward(name, "_composites"))  # noqa: F405
+    for name in ("erfinv", "erfinv_"):
+        setattr(Tensor, name, forward(name, "_erfinv"))  # noqa: F405
     for name in _ORDER:
         setattr(Tensor, name, forward(name, "_order"))  # noqa: F405
     Tensor.__div__ = Tensor.__truediv__  # noqa: F405

@@ -107,7 +107,9 @@ def _filled(op: str, output_size, input, n: int):
     if isinstance(output_size, int):
         return output_size
     if input.dim() <= len(output_size):
-        raise ValueError(f"{op}: input must have more dimensions than output_size has entries; got {input.dim()}")
+        raise ValueError(
+            f"{op}: input must have more dimensions than output_size has entries; got {input.dim()}"
+        )
     sizes = input.shape[-len(output_size) :] if output_size else ()
     return [have if want is None else want for want, have in zip(output_size, sizes)]
 
@@ -170,9 +172,7 @@ def _fractional(n: int, input, kernel_size, output_size, output_ratio, samples):
         output_size = [int(size * ratio) for size, ratio in zip(input.shape[-n:], ratios)]
     if samples is None:
         batch = 1 if input.dim() == n + 1 else input.shape[0]
-        samples = lamina.rand(
-            batch, input.shape[-n - 1], n, dtype=input.dtype, device=input.device
-        )
+        samples = lamina.rand(batch, input.shape[-n - 1], n, dtype=input.dtype, device=input.device)
     return _nn[op](input, kernel_size, output_size, samples)
 
 
@@ -246,7 +246,7 @@ def _unpooled_size(input, kernel_size, stride, padding, output_size):
         low, high = default[i] - stride[i], default[i] + stride[i]
         if not low < output_size[i] < high:
             raise ValueError(
-                f"invalid output_size \"{output_size}\" (dim {i} must be between {low} and {high})"
+                f'invalid output_size "{output_size}" (dim {i} must be between {low} and {high})'
             )
     return list(output_size)
 
