@@ -605,6 +605,33 @@ def test_a_killed_save_leaves_the_old_file(tmp_path):
         assert lamina.load(path)["step"] >= 0
 
 
+def test_signatures():
+    import inspect
+
+    assert "weights_only" in inspect.signature(lamina.load).parameters
+    assert list(inspect.signature(lamina.save).parameters)[:3] == ["obj", "f", "pickle_module"]
+
+
+def test_weights_from_a_url(tmp_path, monkeypatch):
+    import hashlib
+
+    from lamina import hub
+
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    source = tmp_path / "x.pth"
+    lamina.save({"w": lamina.ones(2)}, source)
+    digits = hashlib.sha256(source.read_bytes()).hexdigest()[:8]
+    named = source.rename(tmp_path / f"x-{digits}.pth")
+    loaded = hub.load_state_dict_from_url(named.as_uri(), check_hash=True)
+    assert loaded["w"].tolist() == [1.0, 1.0]
+    assert os.listdir(os.path.join(hub.get_dir(), "checkpoints")) == [named.name]
+    wrong = source.with_name("x-00000000.pth")
+    wrong.write_bytes(named.read_bytes())
+    with pytest.raises(RuntimeError, match="invalid hash value"):
+        hub.load_state_dict_from_url(wrong.as_uri(), check_hash=True)
+    assert os.listdir(os.path.join(hub.get_dir(), "checkpoints")) == [named.name]
+
+
 # ---- storages ----
 
 

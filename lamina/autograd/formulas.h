@@ -80,6 +80,7 @@ Tensor zeros_of(const Tensor& like, IntList sizes);  // zeros of the type of `li
 Tensor flip(const Tensor& t, int64_t dim);           // a view with a negative stride
 std::optional<Scalar> unbiased_correction(bool unbiased);
 Sizes inverse_permutation(IntList dims);
+Sizes negated(IntList list);
 Tensor real_of(const Tensor& grad);
 Tensor imag_of(const Tensor& grad);
 

@@ -6,6 +6,12 @@
 
 namespace lamina::autograd::formulas {
 
+Sizes negated(IntList list) {
+  Sizes out{std::span<const int64_t>(list)};
+  for (int64_t& v : out) v = -v;
+  return out;
+}
+
 Sizes inverse_permutation(IntList dims) {
   Sizes out(dims.size());
   for (size_t i = 0; i < dims.size(); ++i)

@@ -71,7 +71,13 @@ PyObject* set_public_module(PyObject*, PyObject* name) {
   Py_RETURN_NONE;
   LAMINA_BORDER_END
 }
-PyMethodDef module_functions[] = {{"_set_public_module", set_public_module, METH_O, nullptr}, {}};
+// Packages tell torch that they are used; nobody counts here.
+PyObject* log_nothing(PyObject*, PyObject*) { Py_RETURN_NONE; }
+PyMethodDef module_functions[] = {
+    {"_set_public_module", set_public_module, METH_O, nullptr},
+    {"_log_api_usage_once", log_nothing, METH_VARARGS, nullptr},
+    {},
+};
 
 void fill(PyObject* module) {
   this_module = module;

@@ -1,5 +1,6 @@
 // Gathers the event stream of one thread for explain and the profiler: calls of operators with what
-// they were given and gave, nested as they ran, and what kernels, allocator and engine said meanwhile.
+// they were given and gave, nested as they ran, and what kernels, allocator and engine said
+// meanwhile.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -43,8 +44,8 @@ struct TensorNote {
         requires_grad(t.requires_grad()) {
     if (t.is_meta() || t.keys().has(DispatchKey::Python)) return;
     // Where the bytes begin, and how many belong to the window.
-    storage = static_cast<const char*>(t.data()) -
-              offset * static_cast<int64_t>(item_size(t.dtype()));
+    storage =
+        static_cast<const char*>(t.data()) - offset * static_cast<int64_t>(item_size(t.dtype()));
     storage_bytes = t.numel() * static_cast<int64_t>(item_size(t.dtype()));
   }
 };
@@ -287,17 +288,15 @@ Ref list_of(const List& items, F&& each) {
 Ref to_python(const TensorNote& t) {
   Ref dtype = owned(wrap(t.dtype));
   Ref sizes = tuple_of(t.sizes), strides = tuple_of(t.strides);
-  return owned(Py_BuildValue("(OOOLKLO)", dtype.get(), sizes.get(), strides.get(),
-                             static_cast<long long>(t.offset),
-                             static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(t.storage)),
-                             static_cast<long long>(t.storage_bytes),
-                             t.requires_grad ? Py_True : Py_False));
+  return owned(Py_BuildValue(
+      "(OOOLKLO)", dtype.get(), sizes.get(), strides.get(), static_cast<long long>(t.offset),
+      static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(t.storage)),
+      static_cast<long long>(t.storage_bytes), t.requires_grad ? Py_True : Py_False));
 }
 Ref to_python(const ValueNote& v) {
   Ref tensors = list_of(v.tensors, [](const TensorNote& t) { return to_python(t); });
   Ref other = owned(wrap_value(v.other));
-  return owned(
-      Py_BuildValue("(OOO)", tensors.get(), other.get(), v.list ? Py_True : Py_False));
+  return owned(Py_BuildValue("(OOO)", tensors.get(), other.get(), v.list ? Py_True : Py_False));
 }
 Ref keys_to_python(KeySet keys) {
   Ref out = owned(PyList_New(0));
@@ -323,7 +322,6 @@ Ref to_python(const Record& r) {
     put(d.get(), "keys", keys_to_python(r.keys));
     put(d.get(), "rule", owned(wrap(std::string(resolution.rule))));
     put(d.get(), "where", owned(wrap(std::string(resolution.kernel.where))));
-    put(d.get(), "table", owned(wrap(r.op->dump_table())));
   } else {
     put(d.get(), "kind", owned(wrap(r.kind)));
     put(d.get(), "name", owned(wrap(r.name)));
@@ -342,8 +340,8 @@ Ref to_python(const Record& r) {
         return owned(Py_BuildValue("(sO)", s.name.c_str(), tensor.get()));
       }));
   put(d.get(), "kernels", list_of(r.kernels, [](const event::Kernel& k) {
-        return owned(Py_BuildValue("(sszL)", k.family, k.name, k.isa,
-                                   static_cast<long long>(k.elements)));
+        return owned(
+            Py_BuildValue("(sszL)", k.family, k.name, k.isa, static_cast<long long>(k.elements)));
       }));
   put(d.get(), "refusals", list_of(r.refusals, [](const Refusal& f) {
         return owned(Py_BuildValue("(ss)", f.candidate, f.reason));
@@ -385,10 +383,10 @@ PyObject* trace_stop(PyObject*, PyObject*) {
   Ref out = owned(PyDict_New());
   put(out.get(), "records", list_of(tracer->records, [](const Record& r) { return to_python(r); }));
   put(out.get(), "memory", list_of(tracer->memory, [](const MemoryNote& m) {
-        return owned(Py_BuildValue(
-            "(LKLL)", static_cast<long long>(m.time),
-            static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(m.block)),
-            static_cast<long long>(m.bytes), static_cast<long long>(m.record)));
+        return owned(
+            Py_BuildValue("(LKLL)", static_cast<long long>(m.time),
+                          static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(m.block)),
+                          static_cast<long long>(m.bytes), static_cast<long long>(m.record)));
       }));
   put(out.get(), "started", owned(wrap(tracer->started)));
   put(out.get(), "stopped", owned(wrap(tracer->stopped)));

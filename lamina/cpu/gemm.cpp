@@ -12,6 +12,7 @@
 #include "lamina/cpu/packed.h"
 #include "lamina/event/event.h"
 #include "lamina/queue/parallel.h"
+#include "lamina/tile/tile.h"
 
 namespace lamina::cpu {
 namespace {
@@ -212,7 +213,9 @@ namespace {
     const char* reason = nullptr;
     if (!c.accepts(g, &reason)) event::t_listener->on_refusal(c.name, reason);
   }
-  event::report({"gemm", chosen.name, blas_name(), g.m * g.n * g.k});
+  const bool library = !std::strcmp(chosen.name, "blas");
+  event::report(
+      {"gemm", chosen.name, library ? blas_name() : tile::isa_name().data(), g.m * g.n * g.k});
 }
 }  // namespace
 

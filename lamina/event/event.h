@@ -11,7 +11,7 @@ namespace lamina::event {
 struct Kernel {
   const char* family;  // "tile program", "gemm", ...
   const char* name;    // which one of the family
-  const char* isa;     // instruction set, or the library that chose one; null where it does not matter
+  const char* isa;  // instruction set, or the library that chose one; null where it does not matter
   int64_t elements = 0;
 };
 

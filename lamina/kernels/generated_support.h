@@ -11,6 +11,8 @@
 namespace lamina {
 
 inline Tensor make_result(const ResultMeta& meta) {
+  if (meta.format != MemoryFormat::Contiguous) [[unlikely]]
+    return empty_strided(meta.sizes, strides_for(meta.sizes, meta.format), meta.dtype, meta.device);
   return empty_contiguous(meta.sizes, meta.dtype, meta.device);
 }
 

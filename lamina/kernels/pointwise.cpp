@@ -338,8 +338,8 @@ inline bool run_plain(const Pointwise& op, const Tensor* const* inputs, const Sc
     void* out = make_out(p);
     if (!out) return false;
     if (event::listening()) [[unlikely]]
-      event::report({"direct loop", tile::op_info(d.op).name.data(), tile::isa_name().data(),
-                     p.numel});
+      event::report(
+          {"direct loop", tile::op_info(d.op).name.data(), tile::isa_name().data(), p.numel});
     d.run(p, out);
     return true;
   }

@@ -4,6 +4,7 @@
 
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
+#include "lamina/event/event.h"
 #include "lamina/generated/declarations.h"
 #include "lamina/kernels/result.h"
 #include "lamina/shape/promotion.h"
@@ -153,6 +154,8 @@ Tensor reduce_small(const Reduction& op, const Tensor& self, const ReductionArgs
   if (!fits || !accepts(op, type)) return {};
   alignas(16) char value[16];
   if (!tile::reduce_leaf(op.kind, type, value, self.data(), self.numel())) return {};
+  if (event::listening()) [[unlikely]]
+    event::report({"direct fold", op.name, tile::isa_name().data(), self.numel()});
   Tensor out = empty_contiguous({}, type, kCpu);
   std::memcpy(out.data(), value, item_size(type));
   return out;

@@ -11,6 +11,7 @@ struct ResultMeta {
   Sizes sizes;
   ScalarType dtype = ScalarType::Float32;
   Device device = kCpu;
+  MemoryFormat format = MemoryFormat::Contiguous;  // how a fresh result lies
 };
 
 }  // namespace lamina

@@ -41,8 +41,8 @@ void copy(const Operand& out, const Operand& in, int ndim, const int64_t* sizes)
   plan.build(ndim, sizes, {&out, 1}, {&in, 1});
   if (plan.numel == 0) return;
   if (event::listening()) [[unlikely]]
-    event::report({"tile copy", out.dtype == in.dtype ? "move" : "convert", isa_name().data(),
-                   plan.numel});
+    event::report(
+        {"tile copy", out.dtype == in.dtype ? "move" : "convert", isa_name().data(), plan.numel});
   const Level& l = level();
   const int to = memory_slot(out.dtype);
   const int from = memory_slot(in.dtype);

@@ -39,8 +39,6 @@ for _module, _name in (
     ("_tensor_str", "get_printoptions"),
     ("_fork_rng", "fork_rng"),
     ("_alias", "install_as_torch"),
-    ("serialization", "load"),
-    ("serialization", "save"),
     ("compiler", "compile"),
     ("accelerator", "get_device_module"),
     *(
@@ -86,10 +84,22 @@ for _name in (
     globals()["_foreach_" + _name] = _lazy.later("lamina._foreach", "_foreach_" + _name)
 for _name in ("_fused_adagrad_", "_fused_adam_", "_fused_adamw_", "_fused_sgd_"):
     globals()[_name] = _lazy.later("lamina.optim._fused", _name)
+for _name in (
+    "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype",
+    "is_autocast_cache_enabled", "set_autocast_cache_enabled", "autocast_increment_nesting",
+    "autocast_decrement_nesting", "clear_autocast_cache", "autocast", "is_autocast_cpu_enabled",
+    "get_autocast_cpu_dtype", "get_autocast_gpu_dtype",
+):  # fmt: skip
+    globals()[_name] = _lazy.later("lamina.amp.autocast_mode", _name)
+_ORDER = ("median", "nanmedian", "kthvalue", "msort", "bincount")
+for _name in (*_ORDER, "searchsorted", "bucketize"):
+    globals()[_name] = _lazy.later("lamina._order", _name)
+GradScaler = _lazy.later("lamina.amp.grad_scaler", "GradScaler")
 for _name in ("from_dlpack", "to_dlpack"):
     globals()[_name] = _lazy.later("lamina.utils.dlpack", _name)
 # No __getattr__ here: see lamina._lazy.
 _SUBMODULES = (
+    "amp",
     "autograd",
     "backends",
     "compiler",
@@ -98,14 +108,20 @@ _SUBMODULES = (
     "distributed",
     "explain",
     "fft",
+    "func",
+    "fx",
+    "hub",
     "jit",
     "library",
     "linalg",
+    "memory",
     "mps",
     "multiprocessing",
     "nn",
+    "onnx",
     "optim",
     "overrides",
+    "profiler",
     "serialization",
     "special",
     "testing",
@@ -122,6 +138,35 @@ _SUBMODULES = (
 for _name in _SUBMODULES:
     _lazy.add_submodule(_sys.modules[__name__], _name)
 del _module, _name
+
+
+# With their own arguments, because programs look at these functions' signatures.
+def save(
+    obj,
+    f,
+    pickle_module=None,
+    pickle_protocol=2,
+    _use_new_zipfile_serialization=True,
+    _disable_byteorder_record=False,
+):
+    """See ``lamina.serialization.save``."""
+    from lamina import serialization
+
+    serialization.save(
+        obj, f, pickle_module or serialization.pickle, pickle_protocol,
+        _use_new_zipfile_serialization, _disable_byteorder_record,
+    )  # fmt: skip
+
+
+def load(
+    f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args
+):
+    """See ``lamina.serialization.load``."""
+    from lamina import serialization
+
+    return serialization.load(
+        f, map_location, pickle_module, weights_only=weights_only, mmap=mmap, **pickle_load_args
+    )
 
 
 def _attach():
@@ -181,6 +226,8 @@ def _attach():
         "tensor_split", "unique", "unique_consecutive",
     ):  # fmt: skip
         setattr(Tensor, name, forward(name, "_composites"))  # noqa: F405
+    for name in _ORDER:
+        setattr(Tensor, name, forward(name, "_order"))  # noqa: F405
     Tensor.__div__ = Tensor.__truediv__  # noqa: F405
     Tensor.__rdiv__ = Tensor.__rtruediv__  # noqa: F405
     Tensor.__idiv__ = Tensor.__itruediv__  # noqa: F405

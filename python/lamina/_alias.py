@@ -87,15 +87,15 @@ class _Renaming(importlib.abc.Loader):
         waiting = _lazy._waiting.pop(name, None)
         if kind is _lazy._LazyModule:  # what it looks up in itself while it runs is there or not
             module.__class__ = types.ModuleType
-        module.__name__ = renamed = _renamed(name)
-        # Code that looks for the module of a class, as dataclasses do, looks under its name.
-        found = sys.modules.setdefault(renamed, module)
+        module.__name__ = _renamed(name)
+        # Dataclasses look up the module they are defined in by its name.
+        sys.modules.setdefault(module.__name__, module)
         try:
             exec(code, module.__dict__)
         except BaseException:
+            if sys.modules.get(module.__name__) is module and module.__name__ != name:
+                del sys.modules[module.__name__]
             module.__name__, module.__class__ = name, kind
-            if found is module and renamed != name:
-                sys.modules.pop(renamed, None)
             if waiting is not None:
                 _lazy._waiting[name] = waiting
             raise

@@ -30,6 +30,14 @@ class _LazyModule(_Module):
         return _Module.__dir__(self)
 
 
+class _LazyCallable(_LazyModule):
+    """One that can be called as a function when it has run."""
+
+    def __call__(self, *args, **kwargs):
+        _run(self)
+        return self(*args, **kwargs)
+
+
 class _Finder:
     """Finds the packages that wait."""
 
@@ -50,10 +58,16 @@ def _filling(loader_type):
 
         def exec_module(self, module):
             super().exec_module(module)
-            module.__class__ = _Module
+            _settle(module)
             _waiting.pop(module.__name__, None)
 
     return Filling
+
+
+def _settle(module):
+    """A module that has run is an ordinary one, if it has not given itself a class of its own."""
+    if isinstance(module, _LazyModule):
+        module.__class__ = _Module
 
 
 def _run(module):
@@ -62,12 +76,12 @@ def _run(module):
         return
     with _lock:  # another thread waits until the module is complete
         name = module.__name__
-        if type(module) is not _LazyModule or name in _running:
+        if not isinstance(module, _LazyModule) or name in _running:
             return
         _running.add(name)
         try:
             module.__spec__.loader.exec_module(module)
-            module.__class__ = _Module
+            _settle(module)
         finally:
             _running.discard(name)
 
@@ -96,7 +110,7 @@ def add_submodule(package, name):
     if is_package:
         spec.submodule_search_locations.append(path)
     spec.has_location = True
-    module = _LazyModule(full)
+    module = (_LazyCallable if name == "explain" else _LazyModule)(full)
     module.__spec__ = spec
     module.__loader__ = spec.loader
     module.__file__ = origin

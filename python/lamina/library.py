@@ -9,7 +9,7 @@ import types
 import typing
 from dataclasses import dataclass
 
-from lamina import _C
+from lamina import _C, _dispatch_keys  # noqa: F401
 
 _KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}
 _fakes = {}  # by full name

@@ -3,9 +3,8 @@
 import sys as _sys
 
 from lamina import _lazy
-from lamina.nn import functional, init  # noqa: F401
+from lamina.nn import functional, init, modules, utils  # noqa: F401
 from lamina.nn.modules import *  # noqa: F403
-from lamina.nn.modules import __all__ as _modules
 from lamina.nn.parallel import DataParallel  # noqa: F401
 from lamina.nn.parameter import (  # noqa: F401
     Buffer,
@@ -14,12 +13,11 @@ from lamina.nn.parameter import (  # noqa: F401
     UninitializedParameter,
 )
 
-for _name in ("attention", "utils"):
-    _lazy.add_submodule(_sys.modules[__spec__.name], _name)
+_lazy.add_submodule(_sys.modules[__name__], "attention")
 
 __all__ = sorted(
     [
-        *_modules,
+        *modules.__all__,
         "Buffer",
         "DataParallel",
         "Parameter",
@@ -29,4 +27,3 @@ __all__ = sorted(
         "init",
     ]
 )
-del _name

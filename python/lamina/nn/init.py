@@ -15,7 +15,7 @@ _GAINS = {
             "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
             "conv_transpose3d", "sigmoid",
         ),
-        1.0,
+        1,
     ),
     "tanh": 5.0 / 3,
     "relu": math.sqrt(2.0),
@@ -31,7 +31,7 @@ def calculate_gain(nonlinearity, param=None):
     no number.
     """
     if nonlinearity in _GAINS:
-        return _GAINS[nonlinearity] if nonlinearity != "sigmoid" else 1
+        return _GAINS[nonlinearity]
     if nonlinearity != _SLOPED:
         raise ValueError(f"calculate_gain: Unsupported nonlinearity {nonlinearity}")
     if param is None:
@@ -63,22 +63,53 @@ def _no_grad_zero_(tensor):
         return tensor.zero_()
 
 
-def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
-    # A uniform number between the distribution function's values at the ends, through its inverse.
-    def below(x):
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+def _below(x):
+    """The normal distribution function."""
+    return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
+
+_MOST_ROUNDS = 5000
+
+
+def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "trunc_normal_: mean is more than 2 std from [a, b]; the values' distribution may be off",
             stacklevel=3,
         )
-    low, high = below((a - mean) / std), below((b - mean) / std)
+    low, high = (a - mean) / std, (b - mean) / std
     with lamina.no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
+        if _below(high) - _below(low) > 0.3:
+            # Normal numbers; those outside are drawn again.
+            tensor.normal_(mean, std, generator=generator)
+            while True:
+                outside = (tensor < a) | (tensor > b)
+                if not bool(outside.any()):
+                    return tensor
+                again = lamina.empty_like(tensor).normal_(mean, std, generator=generator)
+                tensor.copy_(lamina.where(outside, again, tensor))
+        # Even numbers, kept with the probability that the density has there, relative to its highest.
+        top = 0.0 if low <= 0 <= high else min(low * low, high * high)
+        missing = None
+        for _ in range(_MOST_ROUNDS):
+            x = lamina.empty_like(tensor).uniform_(a, b, generator=generator)
+            chance = lamina.empty_like(tensor).uniform_(generator=generator)
+            z = (x - mean) / std
+            kept = chance <= ((top - z * z) / 2).exp()
+            if missing is None:
+                tensor.copy_(x)
+                missing = ~kept
+            else:
+                tensor.copy_(lamina.where(missing & kept, x, tensor))
+                missing = missing & ~kept
+            if not bool(missing.any()):
+                return tensor
+        # A long, thin end: there the distribution falls off exponentially from the nearer side.
+        near, sign = (a, 1.0) if low > 0 else (b, -1.0)
+        rate = max(abs(low if low > 0 else high), 1.0) / std
+        u = lamina.empty_like(tensor).uniform_(generator=generator)
+        rest = near - sign * (1 - u).log() / rate
+        tensor.copy_(lamina.where(missing, rest, tensor))
         return tensor.clamp_(min=a, max=b)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 import lamina
-from lamina import Tensor
+from lamina import _C, Tensor
 from lamina._C import DisableTorchFunctionSubclass, _disabled_torch_function_impl
 
 __all__ = [
@@ -65,7 +65,15 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __deepcopy__(self, memo):
         if id(self) in memo:
             return memo[id(self)]
-        copied = self.data.clone(memory_format=lamina.preserve_format)
+        values = self.data
+        if values.is_meta or values.is_conj() or values.is_neg() or not values.numel():
+            copied = values.clone(memory_format=lamina.preserve_format)
+        else:  # parameters that share memory go on sharing it
+            from lamina.storage import deep_copied
+
+            bytes_ = deep_copied(values.untyped_storage(), memo)
+            place = (values.storage_offset(), values.size(), values.stride())
+            copied = _C._from_storage(bytes_, values.dtype, *place)
         result = type(self)(copied, self.requires_grad)
         memo[id(self)] = result
         return result

@@ -7,11 +7,16 @@ are spelled (``inplace=``, ``reduction='mean'``). One file a subject; this one o
 from lamina._C import _submodule_functions
 from lamina.nn.functional import (
     _activation,
+    _ctc,
     _dropout,
     _embedding,
+    _linear_cross_entropy,
     _loss,
     _multi_head_attention,
     _normalization,
+    _padding,
+    _pooling,
+    _vision,
 )
 from lamina.nn.functional._multi_head_attention import (  # noqa: F401
     _canonical_mask,
@@ -21,7 +26,19 @@ from lamina.nn.functional._multi_head_attention import (  # noqa: F401
     _none_or_dtype,
 )
 
-_PARTS = (_activation, _dropout, _embedding, _loss, _multi_head_attention, _normalization)
+_PARTS = (
+    _activation,
+    _ctc,
+    _dropout,
+    _embedding,
+    _linear_cross_entropy,
+    _loss,
+    _multi_head_attention,
+    _normalization,
+    _padding,
+    _pooling,
+    _vision,
+)
 for _part in _PARTS:
     globals().update({name: getattr(_part, name) for name in _part.__all__})
 globals().update(_submodule_functions["nn.functional"])  # linear, gelu, softplus

@@ -194,7 +194,7 @@ def gaussian_nll_loss(
 ):
     """Negative log likelihood of `target` under normals of mean `input` and variance `var` (at least `eps`).
 
-    `var` has the shape of `input`, one less dimension, or 1 as its last. Raises ValueError for a negative variance.
+    `var` has the shape of `input`, one less dimension, or 1 as one of its sizes. Raises ValueError for a negative variance.
     """
     if not isinstance(var, lamina.Tensor):
         if not isinstance(var, float | int):
@@ -203,7 +203,9 @@ def gaussian_nll_loss(
     if var.size() != input.size():
         if input.size()[:-1] == var.size():
             var = var.unsqueeze(-1)
-        elif not (input.size()[:-1] == var.size()[:-1] and var.size(-1) == 1):
+        elif var.dim() != input.dim() or [
+            v for i, v in zip(input.size(), var.size()) if i != v
+        ] != [1]:
             raise ValueError("var is of incorrect size")
     code = reduction_code("gaussian_nll_loss", reduction, None, None)
     if bool((var < 0).any()):

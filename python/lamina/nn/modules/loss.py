@@ -183,11 +183,16 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         )
 
     def forward(self, input, target):
+        linear_weight, linear_bias = self.linear.weight, self.linear.bias
+        if self.out_features:
+            sizes = (self.num_classes, *self.out_features)
+            linear_weight = linear_weight.unflatten(0, sizes)
+            linear_bias = None if linear_bias is None else linear_bias.unflatten(0, sizes)
         return F.linear_cross_entropy(
             input,
-            self.linear.weight,
+            linear_weight,
             target,
-            linear_bias=self.linear.bias,
+            linear_bias=linear_bias,
             weight=self.weight,
             reduction=self.reduction,
             ignore_index=self.ignore_index,

@@ -1,0 +1,271 @@
+// Loops of convolution, compiled like packed_kernels.inl.
+#include "lamina/cpu/conv_kernels.h"
+#include "lamina/cpu/packed_vectors.inl"
+
+namespace lamina::cpu::LAMINA_PACKED_LEVEL {
+namespace {
+
+// --- C = A * B with rows of B where they lie -----------------------------------------------------------------------------
+template <class T, int kRows, int kVectors>
+[[gnu::noinline]] void product_tile(int64_t k, const T* a, const T* b, const int64_t* offsets, T* c,
+                                    int64_t c_stride, bool accumulate) {
+  constexpr int kL = kLanes<T>;
+  Vec<T> acc[kRows][kVectors] = {};
+#pragma GCC unroll 2
+  for (int64_t p = 0; p < k; ++p) {
+    const T* line = b + offsets[p];
+    Vec<T> x[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) x[v] = load_vector(line + v * kL);
+#pragma GCC unroll 12
+    for (int i = 0; i < kRows; ++i) {
+      const Vec<T> w = a[i] - Vec<T>{};
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) acc[i][v] = multiply_add<T>(w, x[v], acc[i][v]);
+    }
+    a += kMr;
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < kRows; ++i) {
+    T* row = c + i * c_stride;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v)
+      store_vector(row + v * kL, accumulate ? load_vector(row + v * kL) + acc[i][v] : acc[i][v]);
+  }
+}
+
+template <class T, int kVectors>
+void product_rows(int64_t rows, int64_t k, const T* a, const T* b, const int64_t* offsets, T* c,
+                  int64_t c_stride, bool accumulate) {
+  switch (rows) {
+#define LAMINA_CASE(n) \
+  case n:              \
+    return product_tile<T, n, kVectors>(k, a, b, offsets, c, c_stride, accumulate);
+    LAMINA_CASE(1)
+    LAMINA_CASE(2)
+    LAMINA_CASE(3)
+    LAMINA_CASE(4)
+    LAMINA_CASE(5)
+    LAMINA_CASE(6)
+#if LAMINA_PACKED_BYTES == 64
+    LAMINA_CASE(7)
+    LAMINA_CASE(8)
+    LAMINA_CASE(9)
+    LAMINA_CASE(10)
+    LAMINA_CASE(11)
+    LAMINA_CASE(12)
+#endif
+#undef LAMINA_CASE
+    default:
+      return;
+  }
+}
+
+template <class T>
+void multiply(const ConvProduct& g) {
+  constexpr int kL = kLanes<T>;
+  const auto* a = static_cast<const T*>(g.a);
+  const auto* b = static_cast<const T*>(g.b);
+  auto* c = static_cast<T*>(g.c);
+  int64_t j = 0;
+  if (g.rows == 1)  // one row alone: more columns keep the adders busy
+    for (; j + 4 * kL <= g.cols; j += 4 * kL)
+      product_tile<T, 1, 4>(g.k, a, b + j, g.offsets, c + j, g.c_stride, g.accumulate);
+  for (; j < g.cols; j += 2 * kL) {
+    const bool whole = j + 2 * kL <= g.cols;
+    for (int64_t i = 0; i < g.rows; i += kMr) {
+      const int64_t rows = g.rows - i < kMr ? g.rows - i : kMr;
+      T* to = c + i * g.c_stride + j;
+      if (whole)
+        product_rows<T, 2>(rows, g.k, a + i * g.k, b + j, g.offsets, to, g.c_stride, g.accumulate);
+      else
+        product_rows<T, 1>(rows, g.k, a + i * g.k, b + j, g.offsets, to, g.c_stride, g.accumulate);
+    }
+  }
+}
+
+// --- C += A * B^T --------------------------------------------------------------------------------------------------------
+template <class T>
+LAMINA_INLINE T sum_of(Vec<T> v) {
+  T parts[kLanes<T>];
+  __builtin_memcpy(parts, &v, sizeof v);
+#pragma GCC unroll 4
+  for (int width = kLanes<T> / 2; width > 0; width /= 2)
+#pragma GCC unroll 8
+    for (int i = 0; i < width; ++i) parts[i] = static_cast<T>(parts[i] + parts[i + width]);
+  return parts[0];
+}
+
+template <class T>
+struct Bits {
+  typedef uint8_t type __attribute__((vector_size(LAMINA_PACKED_BYTES)));
+};
+
+template <class T, int kM, int kN>
+[[gnu::noinline]] void dots_tile(const ConvDots& g, const T* a, const T* const* b, T* c) {
+  constexpr int kL = kLanes<T>;
+  using Mask = typename Bits<T>::type;
+  Vec<T> acc[kM][kN] = {};
+  const int64_t whole = g.cols / kL * kL, rest = g.cols - whole;
+  Mask mask = {};
+  for (size_t i = 0; i < static_cast<size_t>(rest) * sizeof(T); ++i) mask[i] = 0xff;
+  for (int64_t line = 0; line < g.images * g.lines; ++line) {
+    const int64_t q = line / g.lines, l = line - q * g.lines;
+    const T* x[kM];
+    const T* y[kN];
+#pragma GCC unroll 3
+    for (int i = 0; i < kM; ++i) x[i] = a + i * g.a_stride + q * g.a_image + l * g.a_line;
+#pragma GCC unroll 4
+    for (int j = 0; j < kN; ++j) y[j] = b[j] + q * g.b_image + l * g.b_line;
+    for (int64_t p = 0; p < whole; p += kL) {
+      Vec<T> u[kM];
+#pragma GCC unroll 3
+      for (int i = 0; i < kM; ++i) u[i] = load_vector(x[i] + p);
+#pragma GCC unroll 4
+      for (int j = 0; j < kN; ++j) {
+        const Vec<T> v = load_vector(y[j] + p);
+#pragma GCC unroll 3
+        for (int i = 0; i < kM; ++i) acc[i][j] = multiply_add<T>(u[i], v, acc[i][j]);
+      }
+    }
+    if (rest) {
+      Vec<T> u[kM];
+#pragma GCC unroll 3
+      for (int i = 0; i < kM; ++i) u[i] = load_vector(x[i] + whole);
+#pragma GCC unroll 4
+      for (int j = 0; j < kN; ++j) {
+        const auto v = (Vec<T>)((Mask)load_vector(y[j] + whole) & mask);
+#pragma GCC unroll 3
+        for (int i = 0; i < kM; ++i) acc[i][j] = multiply_add<T>(u[i], v, acc[i][j]);
+      }
+    }
+  }
+#pragma GCC unroll 3
+  for (int i = 0; i < kM; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < kN; ++j) c[i * g.c_stride + j] += sum_of<T>(acc[i][j]);
+}
+
+template <class T>
+void dots(const ConvDots& g) {
+  const auto* a = static_cast<const T*>(g.a);
+  const auto* b = static_cast<const T*>(g.b);
+  auto* c = static_cast<T*>(g.c);
+  for (int64_t j = 0; j < g.n; j += 4) {
+    const int64_t n = g.n - j < 4 ? g.n - j : 4;
+    const T* rows[4];
+    for (int64_t q = 0; q < 4; ++q) rows[q] = b + g.offsets[j + (q < n ? q : 0)];
+    int64_t i = 0;
+    for (; i < g.m; i += 3) {
+      const T* from = a + i * g.a_stride;
+      T* to = c + i * g.c_stride + j;
+      const int64_t m = g.m - i < 3 ? g.m - i : 3;
+      if (n == 4) {
+        if (m == 3)
+          dots_tile<T, 3, 4>(g, from, rows, to);
+        else if (m == 2)
+          dots_tile<T, 2, 4>(g, from, rows, to);
+        else
+          dots_tile<T, 1, 4>(g, from, rows, to);
+      } else {
+        for (int64_t q = 0; q < n; ++q) {
+          if (m == 3)
+            dots_tile<T, 3, 1>(g, from, rows + q, to + q);
+          else if (m == 2)
+            dots_tile<T, 2, 1>(g, from, rows + q, to + q);
+          else
+            dots_tile<T, 1, 1>(g, from, rows + q, to + q);
+        }
+      }
+    }
+  }
+}
+
+// --- elements in and out -------------------------------------------------------------------------------------------------
+template <class T, class S>
+void load_elements(T* out, const S* in, int64_t n, int64_t stride) {
+  if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i) out[i] = load<T>(in[i]);
+  } else if (stride == 2) {
+    for (int64_t i = 0; i < n; ++i) out[i] = load<T>(in[2 * i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = load<T>(in[i * stride]);
+  }
+}
+
+template <class T, class S>
+void store_elements(S* out, int64_t stride, const T* in, int64_t n, const T* bias) {
+  if (bias) {
+    const T b = *bias;
+    for (int64_t i = 0; i < n; ++i) out[i * stride] = store<S, T>(static_cast<T>(in[i] + b));
+  } else if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i) out[i] = store<S, T>(in[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i * stride] = store<S, T>(in[i]);
+  }
+}
+
+template <class T, class F>
+LAMINA_INLINE void by_type(ScalarType type, F&& f) {
+#define LAMINA_CASE(S, Type) \
+  case ScalarType::Type:     \
+    return f(S{});
+  if constexpr (sizeof(T) == 4 && T(0.5) != 0) {
+    switch (type) {
+      LAMINA_CASE(HalfBits, Float16)
+      LAMINA_CASE(BFloat16Bits, BFloat16)
+      default:
+        return f(T{});
+    }
+  } else if constexpr (sizeof(T) == 4) {
+    switch (type) {
+      LAMINA_CASE(int8_t, Int8)
+      LAMINA_CASE(uint8_t, UInt8)
+      LAMINA_CASE(int16_t, Int16)
+      LAMINA_CASE(uint16_t, UInt16)
+      default:
+        return f(T{});
+    }
+  } else {
+    return f(T{});
+  }
+#undef LAMINA_CASE
+}
+
+template <class T>
+void load_row(void* out, const void* in, ScalarType type, int64_t n, int64_t stride) {
+  by_type<T>(type, [&](auto zero) {
+    load_elements<T>(static_cast<T*>(out), static_cast<const decltype(zero)*>(in), n, stride);
+  });
+}
+
+template <class T>
+void store_row(void* out, ScalarType type, int64_t stride, const void* in, int64_t n,
+               const void* bias) {
+  by_type<T>(type, [&](auto zero) {
+    store_elements<T>(static_cast<decltype(zero)*>(out), stride, static_cast<const T*>(in), n,
+                      static_cast<const T*>(bias));
+  });
+}
+
+template <class T>
+void add_rows(void* to, const void* from, int64_t count, int64_t stride, int64_t n) {
+  auto* sum = static_cast<T*>(to);
+  for (int64_t j = 0; j < count; ++j) {
+    const T* row = static_cast<const T*>(from) + j * stride;
+    for (int64_t i = 0; i < n; ++i) sum[i] += row[i];
+  }
+}
+
+template <class T>
+constexpr ConvKernels conv_kernels_of() {
+  return {kMr, kLanes<T>, sizeof(T), multiply<T>, dots<T>, load_row<T>, store_row<T>, add_rows<T>};
+}
+
+}  // namespace
+
+extern const ConvLevel kConvLevel;
+const ConvLevel kConvLevel = {{conv_kernels_of<float>(), conv_kernels_of<double>(),
+                               conv_kernels_of<uint32_t>(), conv_kernels_of<uint64_t>()}};
+
+}  // namespace lamina::cpu::LAMINA_PACKED_LEVEL

@@ -1,0 +1,49 @@
+"""Medians, counts and places in sorted sequences against NumPy."""
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+import lamina  # noqa: E402
+
+numbers = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12)
+
+
+@settings(max_examples=80, deadline=None)
+@given(numbers, numbers, st.booleans())
+def test_against_numpy(values, sequence, right):
+    x, s = lamina.tensor(values), lamina.tensor(sorted(sequence))
+    assert lamina.median(x).item() == sorted(values)[(len(values) - 1) // 2]
+    value, index = lamina.median(x, 0)
+    assert x[index] == value == x.median()
+    for k in (1, len(values)):
+        assert x.kthvalue(k).values.item() == sorted(values)[k - 1]
+    side = "right" if right else "left"
+    expected = np.searchsorted(s.numpy(), x.numpy(), side)
+    assert lamina.searchsorted(s, x, right=right).tolist() == expected.tolist()
+    assert lamina.bucketize(x, s, right=right, out_int32=True).dtype == lamina.int32
+    batch = lamina.searchsorted(s.expand(2, -1), x.expand(2, -1), side=side)
+    assert batch.tolist() == [expected.tolist()] * 2
+    whole = (x + 5).long()
+    assert whole.bincount().tolist() == np.bincount(whole.numpy()).tolist()
+    weighted = lamina.bincount(whole, x, minlength=13)
+    np.testing.assert_allclose(weighted.numpy(), np.bincount(whole.numpy(), values, 13))
+
+
+def test_nan_and_gradients():
+    nan = float("nan")
+    x = lamina.tensor([3.0, nan, 1.0, 1.0])
+    assert x.median().isnan() and x.nanmedian().item() == 1
+    assert lamina.median(x, 0).indices.item() == 1 and lamina.nanmedian(x, 0).values.item() == 1
+    y = lamina.tensor([1.0, 1.0, 4.0], requires_grad=True)
+    y.median().backward()
+    assert y.grad.tolist() == [0.5, 0.5, 0]
+    with pytest.raises(RuntimeError):
+        lamina.kthvalue(x, 5)
+    with pytest.raises(RuntimeError):
+        lamina.bincount(lamina.tensor([-1]))
+    with pytest.raises(RuntimeError):
+        lamina.searchsorted(x.expand(2, 4), x)
