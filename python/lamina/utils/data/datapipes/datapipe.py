@@ -25,7 +25,9 @@ class _Functional:
         cls.functions[function_name] = function
 
     @classmethod
-    def register_datapipe_as_function(cls, function_name, cls_to_register, enable_df_api_tracing=False):
+    def register_datapipe_as_function(
+        cls, function_name, cls_to_register, enable_df_api_tracing=False
+    ):
         """Let every pipe of this kind have a function that makes a pipe of a class."""
         if function_name in cls.functions:
             raise Exception(
