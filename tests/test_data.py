@@ -296,7 +296,7 @@ def test_functional_pipes():
 
     assert list(Source().times_for_test(factor=3)) == [3, 6]
     with pytest.raises(AttributeError):
-        Source().nothing
+        _ = Source().nothing
     with pytest.raises(Exception, match="already taken"):
         data.functional_datapipe("times_for_test")(Times)
 

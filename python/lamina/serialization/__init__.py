@@ -597,7 +597,7 @@ def _is_swapped(reader):
     if "byteorder" in reader:
         order = bytes(reader.bytes_of("byteorder")).decode("ascii", "replace")
         if order not in ("little", "big"):
-            raise ValueError("Unknown endianness type: " + order)
+            raise RuntimeError("Unknown endianness type: " + order)
         return order != sys.byteorder
     chosen = _options.load_endianness
     if chosen is LoadEndianness.LITTLE:

@@ -120,7 +120,10 @@ def load(data, restore, unpickle):
         raise RuntimeError(f"Invalid protocol version: {version}")
     info = take()
     result = take()
-    for key in take():
+    keys = take()
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+        raise RuntimeError("the list of storages is no list of texts; corrupt file?")
+    for key in keys:
         if key not in storages:
             raise RuntimeError(f"storage {key!r} has bytes, but nothing refers to it")
         storage = storages[key]
