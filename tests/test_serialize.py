@@ -767,3 +767,25 @@ def test_a_whole_module_of_pytorch():
     again = round_trip(model, {"weights_only": False})
     assert str(again) == str(model)
     assert model[1](model[0](lamina.ones(1, 3))).shape == (1, 4)
+
+
+def test_the_oldest_format():
+    """A tar archive, as PyTorch's first releases wrote it."""
+    with pytest.raises(pickle.UnpicklingError, match="legacy .tar format"):
+        lamina.load(FILES / "oldest.tar")
+    loaded = lamina.load(FILES / "oldest.tar", weights_only=False)
+    assert loaded["whole"].tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    loaded["whole"][1, 0] = 50
+    assert loaded["row"].tolist() == [50.0, 4.0, 5.0]
+
+
+def test_streams_inside_of_pickles():
+    """A storage's own pickle is read by the machine, too: a far memo takes no memory."""
+    storage = lamina.arange(3.0).storage()
+    inner = pickle.loads(pickle.dumps(storage))
+    assert inner.tolist() == [0.0, 1.0, 2.0]
+    far = b"\x80\x02Nr\xff\xff\xff\xff."
+    with pytest.raises(pickle.UnpicklingError):
+        lamina.storage._load_from_bytes(far)
+    with pytest.raises(pickle.UnpicklingError):
+        lamina.load(hostile(pickle.dumps([storage], 2).replace(b"storageq", b"stOrageq")))

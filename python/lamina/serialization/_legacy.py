@@ -167,11 +167,6 @@ def load_tar(data, restore, pickle_module, arguments):
 
     objects = {}
 
-    def read(file, persistent=None):
-        text = file.read()
-        value, used = _pickling.loaded(text, pickle_module, persistent, arguments)
-        return value, text[used:]
-
     with tarfile.open(fileobj=io.BytesIO(bytes(data)), mode="r:") as tar:
 
         def member(name):
@@ -226,5 +221,5 @@ def load_tar(data, restore, pickle_module, arguments):
                 return pid[0]
             return objects[int(pid)]
 
-        value, _ = read(member("pickle"), persistent)
+        value, _ = _pickling.loaded(member("pickle").read(), pickle_module, persistent, arguments)
         return value
