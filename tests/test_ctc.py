@@ -7,8 +7,9 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-import lamina  # noqa: E402
 from lamina.nn import functional as F  # noqa: E402
+
+import lamina  # noqa: E402
 
 
 def collapsed(path):

@@ -133,8 +133,7 @@ def test_pickles_of_gradients_attributes_and_subclasses():
     x.label = "mine"
     y = pickle.loads(pickle.dumps(x))
     assert y.requires_grad and y.label == "mine"
-    with pytest.raises(RuntimeError):
-        pickle.dumps(x * 2)
+    assert pickle.loads(pickle.dumps(x * 2)).is_leaf
     assert pickle.loads(pickle.dumps(lamina.ones(2, 0))).shape == (2, 0)
     assert pickle.loads(pickle.dumps(lamina.ones(3, device="meta"))).is_meta
     z = lamina.tensor([1 + 2j]).conj()

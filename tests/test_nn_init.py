@@ -117,3 +117,11 @@ def test_generator_and_old_names():
     assert lamina.equal(a, b)
     with pytest.warns(FutureWarning):
         assert init.constant(lamina.empty(2), 3.0).tolist() == [3, 3]
+
+
+def test_meta():
+    for fill in (
+        init.trunc_normal_, init.orthogonal_, init.eye_, init.kaiming_normal_, init.xavier_uniform_,
+        lambda t: init.sparse_(t, 0.5),
+    ):  # fmt: skip
+        assert fill(lamina.empty(3, 3, device="meta")).is_meta

@@ -184,6 +184,23 @@ def test_calls_follow_what_is_defined():
     assert linear(x).item() == 0
 
 
+def test_dicts_of_other_classes():
+    class Counting(dict):
+        reads = 0
+
+        def __getitem__(self, name):
+            Counting.reads += 1
+            return super().__getitem__(name)
+
+    m = nn.Linear(2, 2)
+    m._parameters = Counting(m._parameters)
+    assert isinstance(m.weight, nn.Parameter) and Counting.reads == 1
+    m._parameters = OrderedDict(m._parameters)
+    assert isinstance(m.bias, nn.Parameter)
+    with pytest.raises(AttributeError):
+        m.absent  # noqa: B018
+
+
 def test_property_of_a_module_may_fail():
     class Broken(nn.Module):
         @property
@@ -231,6 +248,10 @@ def test_load_by_assignment():
     assert net.first.weight.dtype == lamina.float64 and not net.first.weight.requires_grad
     assert net.first.bias.requires_grad and isinstance(net.first.bias, nn.Parameter)
     assert net.scale is state["scale"]
+    again = net.state_dict()
+    net.load_state_dict(again, assign=True)
+    net.load_state_dict(again)
+    assert net.scale is again["scale"] and "assign_to_params_buffers" not in again._metadata[""]
     empty = Net().to("meta")
     empty.load_state_dict(Net().state_dict(), assign=True)
     assert empty.first.weight.device.type == "cpu"

@@ -40,6 +40,13 @@ def test_clip_norm():
         utils.clip_grad_norm(p, 1)
 
 
+def test_clip_norm_of_narrow_gradients():
+    p = nn.Parameter(lamina.zeros(4, dtype=lamina.float16))
+    p.grad = lamina.full((4,), 6e4, dtype=lamina.float16)  # the norm is beyond float16
+    assert utils.clip_grad_norm_([p], 2.0).dtype == lamina.float16
+    np.testing.assert_allclose(p.grad.float().numpy(), 1.0, 1e-3)
+
+
 def test_clip_value_and_total_norm():
     p = with_gradients([3.0, -0.5], [-4.0])
     assert utils.get_total_norm([q.grad for q in p], 1).item() == 7.5

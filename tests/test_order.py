@@ -47,3 +47,15 @@ def test_nan_and_gradients():
         lamina.bincount(lamina.tensor([-1]))
     with pytest.raises(RuntimeError):
         lamina.searchsorted(x.expand(2, 4), x)
+
+
+def test_erfinv():
+    x = lamina.linspace(-1, 1, 4001, dtype=lamina.float64)[1:-1]
+    y = lamina.erfinv(x)
+    back = np.vectorize(__import__("math").erf)(y.numpy())
+    np.testing.assert_allclose(back, x.numpy(), 4e-16, 1e-16)
+    ends = lamina.tensor([1.0, -1.0, 1.5, 0.0]).erfinv_()
+    assert ends[0] == lamina.inf and ends[1] == -lamina.inf and ends[2].isnan() and ends[3] == 0
+    z = lamina.tensor([-0.9, 0.1, 0.7], dtype=lamina.float64, requires_grad=True)
+    assert lamina.autograd.gradcheck(lamina.special.erfinv, (z,))
+    assert lamina.autograd.gradgradcheck(lamina.erfinv, (z,))

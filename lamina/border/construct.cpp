@@ -41,6 +41,10 @@ struct Found {
 };
 
 ScalarType type_of_number(PyObject* o) {
+  // NumPy's float64 and complex128 derive from Python's numbers, and keep their own types.
+  const bool derived = (PyFloat_Check(o) && !PyFloat_CheckExact(o)) ||
+                       (PyComplex_Check(o) && !PyComplex_CheckExact(o));
+  if (derived && is_numpy_scalar(o)) return array_dtype(o);
   if (PyFloat_Check(o)) return default_dtype();
   if (PyBool_Check(o)) return ScalarType::Bool;
   if (PyLong_Check(o)) return ScalarType::Int64;
@@ -300,6 +304,8 @@ PyObject* as_array(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject*
   Ref result;
   if (must_copy) {
     result = owned(wrap(tensor_from_data(data, dtype, device)));
+  } else if (is_storage(data) && PyObject_Size(data) == 0) {
+    result = owned(wrap(empty_contiguous(Sizes{0}, dtype.value_or(default_dtype()), kCpu)));
   } else if (PyObject_CheckBuffer(data) && !is_tensor(data) && !has_array(data) && !is_text(data)) {
     result = owned(wrap(share_buffer(data, dtype.value_or(default_dtype()), -1, 0, "asarray")));
   } else {

@@ -85,14 +85,21 @@ PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
                                  kwargs);
 }
 
+// A dict whose items are what its memory says; a class derived from one may look up in its own way.
+bool is_plain_dict(PyObject* o) { return o && (PyDict_CheckExact(o) || PyODict_CheckExact(o)); }
+
 PyObject* module_getattro(PyObject* self, PyObject* name) {
   if (PyObject* found = _PyObject_GenericGetAttrWithDict(self, name, nullptr, 1)) return found;
   if (PyErr_Occurred()) return nullptr;
   PyObject* dict = dict_of(self);
-  for (PyObject* kind : names().members)
-    if (PyObject* found = item(item(dict, kind), name)) return Py_NewRef(found);
+  for (PyObject* kind : names().members) {
+    PyObject* members = item(dict, kind);
+    if (!is_plain_dict(members)) break;
+    if (PyObject* found = item(members, name)) return Py_NewRef(found);
+  }
   if (PyErr_Occurred()) return nullptr;
   PyObject* general = _PyType_Lookup(Py_TYPE(self), names().getattr);
+  if (!general) return PyObject_GenericGetAttr(self, name);
   return PyObject_CallFunctionObjArgs(general, self, name, nullptr);
 }
 

@@ -155,7 +155,18 @@ PyObject* in_python(PyObject* self, PyObject* args) {
   LAMINA_BORDER_END
 }
 constexpr char kFill[] = "_fill", kCopy[] = "_copy", kResize[] = "_resize", kShare[] = "_share",
-               kReduce[] = "_reduce", kIsShared[] = "_is_shared";
+               kReduce[] = "_reduce", kIsShared[] = "_is_shared", kByteswap[] = "_byteswap",
+               kDeepcopy[] = "_deepcopy", kTo[] = "_to", kType[] = "_type", kNew[] = "_new",
+               kIsPinned[] = "_is_pinned";
+
+// UntypedStorage.from_file(filename, shared=False, nbytes=0): the bytes of a file, mapped.
+PyObject* from_file(PyObject*, PyObject* args, PyObject* kwargs) {
+  LAMINA_BORDER_BEGIN
+  Ref module = owned(PyImport_ImportModule("lamina.storage"));
+  Ref function = owned(PyObject_GetAttrString(module.get(), "_from_file"));
+  return PyObject_Call(function.get(), args, kwargs);
+  LAMINA_BORDER_END
+}
 
 PyMappingMethods as_mapping = {length, subscript, assign};
 PySequenceMethods as_sequence = [] {
@@ -164,21 +175,33 @@ PySequenceMethods as_sequence = [] {
   m.sq_item = item;
   return m;
 }();
-PyMethodDef methods[] = {{"data_ptr", data_ptr, METH_NOARGS, "Address of the first byte."},
-                         {"nbytes", nbytes, METH_NOARGS, "Number of bytes."},
-                         {"size", nbytes, METH_NOARGS, "Number of bytes."},
-                         {"element_size", element_size, METH_NOARGS, nullptr},
-                         {"tolist", tolist, METH_NOARGS, "The bytes as ints."},
-                         {"clone", clone, METH_NOARGS, "A storage with copies of the bytes."},
-                         {"cpu", cpu, METH_NOARGS, "The storage itself."},
-                         {"resizable", resizable, METH_NOARGS, nullptr},
-                         {"fill_", in_python<kFill>, METH_VARARGS, nullptr},
-                         {"copy_", in_python<kCopy>, METH_VARARGS, nullptr},
-                         {"resize_", in_python<kResize>, METH_VARARGS, nullptr},
-                         {"share_memory_", in_python<kShare>, METH_VARARGS, nullptr},
-                         {"is_shared", in_python<kIsShared>, METH_VARARGS, nullptr},
-                         {"__reduce__", in_python<kReduce>, METH_VARARGS, nullptr},
-                         {}};
+PyMethodDef methods[] = {
+    {"data_ptr", data_ptr, METH_NOARGS, "Address of the first byte."},
+    {"nbytes", nbytes, METH_NOARGS, "Number of bytes."},
+    {"size", nbytes, METH_NOARGS, "Number of bytes."},
+    {"element_size", element_size, METH_NOARGS, nullptr},
+    {"tolist", tolist, METH_NOARGS, "The bytes as ints."},
+    {"clone", clone, METH_NOARGS, "A storage with copies of the bytes."},
+    {"cpu", cpu, METH_NOARGS, "The storage itself."},
+    {"resizable", resizable, METH_NOARGS, nullptr},
+    {"fill_", in_python<kFill>, METH_VARARGS, nullptr},
+    {"copy_", in_python<kCopy>, METH_VARARGS, nullptr},
+    {"resize_", in_python<kResize>, METH_VARARGS, nullptr},
+    {"share_memory_", in_python<kShare>, METH_VARARGS, nullptr},
+    {"is_shared", in_python<kIsShared>, METH_VARARGS, nullptr},
+    {"__reduce__", in_python<kReduce>, METH_VARARGS, nullptr},
+    {"__deepcopy__", in_python<kDeepcopy>, METH_VARARGS, nullptr},
+    {"__copy__", clone, METH_NOARGS, nullptr},
+    {"untyped", cpu, METH_NOARGS, "The storage itself."},
+    {"pin_memory", in_python<kTo>, METH_VARARGS, nullptr},
+    {"is_pinned", in_python<kIsPinned>, METH_VARARGS, nullptr},
+    {"to", in_python<kTo>, METH_VARARGS, nullptr},
+    {"type", in_python<kType>, METH_VARARGS, nullptr},
+    {"new", in_python<kNew>, METH_VARARGS, nullptr},
+    {"byteswap", in_python<kByteswap>, METH_VARARGS, "Turn the bytes of each element around."},
+    {"from_file", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&from_file)),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC, "The bytes of a file, mapped into memory."},
+    {}};
 PyGetSetDef getset[] = {{"device", get_device, nullptr, nullptr, nullptr},
                         {"_cdata", get_cdata, nullptr, nullptr, nullptr},
                         {}};
@@ -322,6 +345,8 @@ void add_storage_type(PyObject* module) {
   checked(
       PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(&storage_type)));
 }
+
+bool is_storage(PyObject* object) { return Py_TYPE(object) == &storage_type; }
 
 PyObject* wrap_storage(IntrusivePtr<Storage> storage) {
   PyObject* o = checked(storage_type.tp_alloc(&storage_type, 0));

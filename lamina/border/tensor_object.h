@@ -57,6 +57,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype,
 
 void add_tensor_type(PyObject* module);
 void add_storage_type(PyObject* module);  // storage.cpp
+bool is_storage(PyObject* object);
 PyObject* wrap_storage(IntrusivePtr<Storage> storage);
 extern PyMethodDef storage_functions[];      // storage.cpp
 extern PyMethodDef dlpack_functions[];       // dlpack.cpp

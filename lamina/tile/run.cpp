@@ -133,12 +133,16 @@ bool Machine::prepare() {
   bool bare = program.num_instr == 1 && num_outs == 1 && direct_out[0] && !plan.transposed &&
               !reads_numbers(program);
   for (int i = 0; i < num_ins; ++i) bare = bare && direct_in[i];
-  if (bare && plan.rows == 1) plan.cut(kParallelGrain / 2);
+  // Blocks stay within a row: operands that are adjacent row by row need not be beyond it.
+  const auto cut_row = [&](int64_t block) {
+    plan.cut(plan.ndim > 1 ? std::min(plan.size[0], block) : block);
+  };
+  if (bare && plan.rows == 1) cut_row(kParallelGrain / 2);
   // Streamed at once: as much as L1 holds beside the operands.
   bool streamed = program.num_instr == 1 && num_outs == 1 && stream_out[0] && plan.rows == 1 &&
                   !plan.transposed && !reads_numbers(program);
   for (int i = 0; i < num_ins; ++i) streamed = streamed && direct_in[i];
-  if (streamed) plan.cut(kStreamBytes / plan.item[0]);
+  if (streamed) cut_row(kStreamBytes / plan.item[0]);
 
   int64_t at = 0;
   const int64_t full = plan.rows * plan.cols;

@@ -94,6 +94,8 @@ for _name in (
 _ORDER = ("median", "nanmedian", "kthvalue", "msort", "bincount")
 for _name in (*_ORDER, "searchsorted", "bucketize"):
     globals()[_name] = _lazy.later("lamina._order", _name)
+erfinv = _lazy.later("lamina._erfinv", "erfinv")
+pdist = _lazy.later("lamina.nn.functional", "pdist")
 GradScaler = _lazy.later("lamina.amp.grad_scaler", "GradScaler")
 for _name in ("from_dlpack", "to_dlpack"):
     globals()[_name] = _lazy.later("lamina.utils.dlpack", _name)
@@ -122,6 +124,7 @@ _SUBMODULES = (
     "optim",
     "overrides",
     "profiler",
+    "serialization",
     "special",
     "testing",
     "torch_version",
@@ -132,10 +135,40 @@ _SUBMODULES = (
     "_dynamo",
     "_tensor_str",
     "_utils",
+    "_weights_only_unpickler",
 )
 for _name in _SUBMODULES:
     _lazy.add_submodule(_sys.modules[__name__], _name)
 del _module, _name
+
+
+# With their own arguments, because programs look at these functions' signatures.
+def save(
+    obj,
+    f,
+    pickle_module=None,
+    pickle_protocol=2,
+    _use_new_zipfile_serialization=True,
+    _disable_byteorder_record=False,
+):
+    """See ``lamina.serialization.save``."""
+    from lamina import serialization
+
+    serialization.save(
+        obj, f, pickle_module or serialization.pickle, pickle_protocol,
+        _use_new_zipfile_serialization, _disable_byteorder_record,
+    )  # fmt: skip
+
+
+def load(
+    f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args
+):
+    """See ``lamina.serialization.load``."""
+    from lamina import serialization
+
+    return serialization.load(
+        f, map_location, pickle_module, weights_only=weights_only, mmap=mmap, **pickle_load_args
+    )
 
 
 def _attach():
@@ -195,6 +228,8 @@ def _attach():
         "tensor_split", "unique", "unique_consecutive",
     ):  # fmt: skip
         setattr(Tensor, name, forward(name, "_composites"))  # noqa: F405
+    for name in ("erfinv", "erfinv_"):
+        setattr(Tensor, name, forward(name, "_erfinv"))  # noqa: F405
     for name in _ORDER:
         setattr(Tensor, name, forward(name, "_order"))  # noqa: F405
     Tensor.__div__ = Tensor.__truediv__  # noqa: F405

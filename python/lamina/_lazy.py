@@ -88,11 +88,13 @@ def _run(module):
 
 def add_submodule(package, name):
     """Make ``package.name`` a module that runs at the first look into it."""
-    full = f"{package.__name__}.{name}"
+    full = f"{package.__spec__.name}.{name}"  # its __name__ may be another's
     if full in sys.modules:
         return
-    loader_type, spec_type = type(package.__spec__.loader), type(package.__spec__)
-    loader_type = getattr(loader_type, "plain", loader_type)
+    loader, spec_type, renaming = package.__spec__.loader, type(package.__spec__), None
+    if type(loader).__name__ == "_Renaming":  # lamina._alias: the submodule is loaded its way too
+        loader, renaming = loader.loader, type(loader)
+    loader_type = getattr(type(loader), "plain", type(loader))
     if loader_type.__name__ != "SourceFileLoader":
         __import__(full)  # from an archive or a frozen program: as its loader does it
         return
@@ -106,7 +108,10 @@ def add_submodule(package, name):
         return
     if is_package:
         loader_type = _filling(loader_type)
-    spec = spec_type(full, loader_type(full, origin), origin=origin, is_package=is_package)
+    loader = loader_type(full, origin)
+    spec = spec_type(
+        full, renaming(loader) if renaming else loader, origin=origin, is_package=is_package
+    )
     if is_package:
         spec.submodule_search_locations.append(path)
     spec.has_location = True
@@ -114,7 +119,7 @@ def add_submodule(package, name):
     module.__spec__ = spec
     module.__loader__ = spec.loader
     module.__file__ = origin
-    module.__package__ = full if is_package else package.__name__
+    module.__package__ = full if is_package else package.__spec__.name
     if not is_package:
         sys.modules[full] = module
     else:

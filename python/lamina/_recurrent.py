@@ -18,11 +18,17 @@ def _linear(x, w, b):
     return _C._submodule_functions["nn.functional"]["linear"](x, w, b)
 
 
-def _lstm_step(gates, state, w_hh, b_hh, w_hr):
+def _gates(x, w_ih, b_ih, b_hh):
+    return _linear(x, w_ih, b_ih if b_hh is None or b_ih is None else b_ih + b_hh)
+
+
+def _lstm_step(gates, state, w_hh, _, w_hr):
     """One step of the whole layer: gates (n, 4 * h), h (n, h or the projection's size), c (n, h)."""
     h, c = state
-    i, f, g, o = (gates + _linear(h, w_hh, b_hh)).chunk(4, 1)
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    size = c.shape[1]
+    both, g, o = _C.addmm(gates, h, w_hh.t()).split((2 * size, size, size), 1)
+    i, f = both.sigmoid().chunk(2, 1)
+    c = _C.addcmul(f * c, i, g.tanh())
     h = o.sigmoid() * c.tanh()
     if w_hr is not None:
         h = _linear(h, w_hr, None)
@@ -31,18 +37,20 @@ def _lstm_step(gates, state, w_hh, b_hh, w_hr):
 
 def _gru_step(gates, state, w_hh, b_hh, _):
     (h,) = state
-    ir, iz, inn = gates.chunk(3, 1)
-    hr, hz, hn = _linear(h, w_hh, b_hh).chunk(3, 1)
-    n = (inn + (ir + hr).sigmoid() * hn).tanh()
-    return (n + (iz + hz).sigmoid() * (h - n),)
+    size = h.shape[1]
+    hidden, h_n = _linear(h, w_hh, b_hh).split((2 * size, size), 1)
+    both, i_n = gates.split((2 * size, size), 1)
+    r, z = (both + hidden).sigmoid().chunk(2, 1)
+    n = _C.addcmul(i_n, r, h_n).tanh()
+    return (_C.addcmul(n, z, h - n),)
 
 
-def _tanh_step(gates, state, w_hh, b_hh, _):
-    return ((gates + _linear(state[0], w_hh, b_hh)).tanh(),)
+def _tanh_step(gates, state, w_hh, *_):
+    return (_C.addmm(gates, state[0], w_hh.t()).tanh(),)
 
 
-def _relu_step(gates, state, w_hh, b_hh, _):
-    return ((gates + _linear(state[0], w_hh, b_hh)).relu(),)
+def _relu_step(gates, state, w_hh, *_):
+    return (_C.addmm(gates, state[0], w_hh.t()).relu(),)
 
 
 def _over_time(step, steps, state, weights, reverse):
@@ -98,6 +106,8 @@ def _layers(
             at = layer * directions + direction
             w_ih, w_hh, *rest = params[at * per : (at + 1) * per]
             b_ih, b_hh = rest[:2] if has_biases else (None, None)
+            if has_biases and step is not _gru_step:  # one bias does
+                b_ih = b_ih + b_hh
             weights = (w_hh, b_hh, rest[-1] if projected else None)
             gates = _linear(x, w_ih, b_ih)
             steps = gates.unbind(0) if sizes is None else gates.split(sizes)
@@ -188,7 +198,7 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
         raise TypeError(
             f"lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not {type(hx).__name__}"
         )
-    return _lstm_step(_linear(input, w_ih, b_ih), tuple(hx), w_hh, b_hh, None)
+    return _lstm_step(_gates(input, w_ih, b_ih, b_hh), tuple(hx), w_hh, None, None)
 
 
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
@@ -198,9 +208,9 @@ def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
 def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """One step: input (n, size), hx (n, h). Returns the next h."""
-    return _tanh_step(_linear(input, w_ih, b_ih), (hx,), w_hh, b_hh, None)[0]
+    return _tanh_step(_gates(input, w_ih, b_ih, b_hh), (hx,), w_hh)[0]
 
 
 def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """One step: input (n, size), hx (n, h). Returns the next h."""
-    return _relu_step(_linear(input, w_ih, b_ih), (hx,), w_hh, b_hh, None)[0]
+    return _relu_step(_gates(input, w_ih, b_ih, b_hh), (hx,), w_hh)[0]

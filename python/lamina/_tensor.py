@@ -99,11 +99,6 @@ def _reduced(self):
 
 
 def __reduce_ex__(self, protocol):
-    if not self.is_leaf:
-        raise RuntimeError(
-            "pickle: only leaves can be pickled; this tensor was made by "
-            f"{self.grad_fn.name()}; use detach() first"
-        )
     from lamina._utils import _get_obj_state
 
     state = _get_obj_state(self)

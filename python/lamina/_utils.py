@@ -15,18 +15,32 @@ def _rebuild_tensor_v2(
     storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None
 ):
     tensor = _rebuild_tensor(storage, storage_offset, size, stride)
-    if requires_grad:
-        tensor.requires_grad_()
-    return tensor
+    return _finished(tensor, requires_grad, metadata)
+
+
+def _finished(tensor, requires_grad, metadata):
+    """With the marks that a pickle adds to the elements."""
+    if metadata:
+        if metadata.get("conj"):
+            tensor = tensor.conj()
+        if metadata.get("neg"):
+            tensor = tensor._neg_view()
+    return tensor.requires_grad_() if requires_grad else tensor
 
 
 def _rebuild_tensor_v3(
     storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None
 ):
     tensor = _C._from_storage(_untyped(storage), dtype, storage_offset, size, stride)
-    if requires_grad:
-        tensor.requires_grad_()
-    return tensor
+    return _finished(tensor, requires_grad, metadata)
+
+
+def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
+    return data.to(dtype=dtype, device=device).requires_grad_(requires_grad)
+
+
+def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
+    return _C.from_numpy(data).to(dtype=dtype, device=device).requires_grad_(requires_grad)
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
@@ -67,6 +81,42 @@ def _get_obj_state(obj):
     return (attributes, slots) if slots else attributes
 
 
+def _element_size(dtype):
+    """Bytes of one element."""
+    return dtype.itemsize
+
+
+def _get_available_device_type():
+    """The kind of accelerator there is: None."""
+    return None
+
+
+def _get_device_module(device_type):
+    """The module of a kind of device, ``lamina.cuda`` for "cuda"."""
+    from lamina.accelerator import get_device_module
+
+    return get_device_module(device_type)
+
+
+def _get_device_index(device, optional=False, allow_cpu=False):
+    """The index of a device given as a number, a text or a device; -1 for the CPU."""
+    if isinstance(device, str):
+        device = _C.device(device)
+    if isinstance(device, _C.device):
+        if not allow_cpu and device.type == "cpu":
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        if device.type == "cpu":
+            return -1
+        device = device.index
+    if isinstance(device, int):
+        return device
+    if device is None and optional:
+        return None
+    raise ValueError(
+        f"Expected a torch.device with a specified index or an integer, but got:{device}"
+    )
+
+
 def _flatten_dense_tensors(tensors):
     """All elements of several tensors, one after the other."""
     return _C.cat([t.contiguous().reshape(-1) for t in tensors])
@@ -79,6 +129,15 @@ def _unflatten_dense_tensors(flat, tensors):
         result.append(flat.narrow(0, at, t.numel()).view_as(t))
         at += t.numel()
     return tuple(result)
+
+
+class KeyErrorMessage(str):
+    """A text that shows as it is where KeyError shows its argument."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return self
 
 
 class ExceptionWrapper:
@@ -96,8 +155,11 @@ class ExceptionWrapper:
     def reraise(self):
         """Raise it here."""
         text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            text = KeyErrorMessage(text)
         try:
-            error = self.exc_type(text)
+            errors = [self.exc_type(text)]
         except Exception:
             raise RuntimeError(text) from None
-        raise error
+        # Not kept in this frame: the error holds the frame, and a circle would outlive the caller.
+        raise errors.pop()

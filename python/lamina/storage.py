@@ -236,6 +236,67 @@ def _share(storage):
     return storage
 
 
+def _deepcopy(storage, memo):
+    return deep_copied(storage, memo)
+
+
+def _to(storage, device=None, non_blocking=False):
+    if device is not None and _C.device(device).type != storage.device.type:
+        return UntypedStorage(storage.nbytes(), device=device)
+    return storage
+
+
+def _is_pinned(storage, device="cuda"):
+    return False
+
+
+def _type(storage, dtype=None):
+    return "torch.storage.UntypedStorage"
+
+
+def _new(storage):
+    return UntypedStorage(0, device=storage.device)
+
+
+def _byteswap(storage, dtype):
+    width = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+    if width > 1:
+        data = _bytes_tensor(storage)
+        data = data[: data.numel() // width * width].view(-1, width)
+        data.copy_(data.flip(1))
+
+
+def _from_file(filename, shared=False, nbytes=0, size=0):
+    """The bytes of a file, mapped.
+
+    Shared: what is written goes to the file, which is made as large as needed. Otherwise it must
+    have that many bytes, and writes stay private.
+    """
+    import mmap
+    import os
+
+    count = nbytes or size
+    if count < 0:
+        raise RuntimeError(f"from_file: the size must not be negative; got {count}")
+    descriptor = os.open(filename, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY, 0o666)
+    try:
+        there = os.fstat(descriptor).st_size
+        if shared and there < count:
+            os.ftruncate(descriptor, count)
+        elif there < count:
+            raise RuntimeError(
+                f"from_file: the file is too short; got {there} bytes in {filename!r}; "
+                f"expected {count}"
+            )
+        if count == 0:
+            return UntypedStorage(0)
+        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+        mapped = mmap.mmap(descriptor, count, access=access)
+    finally:
+        os.close(descriptor)
+    return _C._storage_from_buffer(mapped)
+
+
 def _rebuild_untyped(data):
     return _C._storage_from_buffer(bytearray(data)).clone()
 

@@ -33,6 +33,13 @@ def handle_of(storage):
     return _known.get(storage.data_ptr()) if storage.nbytes() else None
 
 
+def new_shared(size):
+    """A storage of `size` zero bytes that other processes can see."""
+    descriptor = os.memfd_create("lamina")
+    os.ftruncate(descriptor, size)
+    return _storage_of(_Memory(descriptor, size))
+
+
 def share(storage):
     """Move a storage's bytes to memory that other processes can see, unless they are there."""
     memory = handle_of(storage)

@@ -13,7 +13,7 @@ from lamina.nn.parameter import (  # noqa: F401
     UninitializedParameter,
 )
 
-_lazy.add_submodule(_sys.modules[__name__], "attention")
+_lazy.add_submodule(_sys.modules[__spec__.name], "attention")
 
 __all__ = sorted(
     [

@@ -77,6 +77,8 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
             "trunc_normal_: mean is more than 2 std from [a, b]; the values' distribution may be off",
             stacklevel=3,
         )
+    if tensor.is_meta:
+        return tensor
     low, high = (a - mean) / std, (b - mean) / std
     with lamina.no_grad():
         if _below(high) - _below(low) > 0.3:
@@ -274,7 +276,7 @@ def orthogonal_(tensor, gain=1, generator=None):
         raise ValueError(
             f"orthogonal_: Only tensors with 2 or more dimensions are supported; got {tensor.dim()}"
         )
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or tensor.is_meta:
         return tensor
     rows = tensor.size(0)
     flat = tensor.new_empty((rows, tensor.numel() // rows)).normal_(0, 1, generator=generator)
@@ -293,6 +295,8 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
         raise ValueError(
             f"sparse_: Only tensors with 2 dimensions are supported; got {tensor.dim()}"
         )
+    if tensor.is_meta:
+        return tensor
     rows, columns = tensor.shape
     zeros = int(math.ceil(sparsity * rows))
     with lamina.no_grad():

@@ -1,5 +1,6 @@
 """Operators of lamina.special."""
 
+import lamina
 from lamina import _C
 
 # Operators of the top module that have a name here, too.
@@ -29,6 +30,6 @@ _SHARED = {
 for _name, _function in _C._submodule_functions.get("special", {}).items():
     globals()[_name] = _function
 for _name, _top in _SHARED.items():
-    if hasattr(_C, _top):
-        globals().setdefault(_name, getattr(_C, _top))
-__all__ = sorted(n for n in globals() if not n.startswith("_"))
+    if hasattr(_C, _top) or _top == "erfinv":  # written in Python
+        globals().setdefault(_name, getattr(lamina, _top))
+__all__ = sorted(n for n in globals() if not n.startswith("_") and n != "lamina")

@@ -6,3 +6,11 @@ from pathlib import Path
 cmake_prefix_path = str(Path(__file__).resolve().parent.parent)
 
 __all__ = ["cmake_prefix_path"]
+
+
+def __getattr__(name):
+    if name in ("checkpoint", "data", "dlpack", "hooks", "safetensors"):
+        from importlib import import_module
+
+        return import_module(f"{__spec__.name}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,7 @@ from lamina.nn.functional import (
     _multi_head_attention,
     _normalization,
     _padding,
+    _pdist,
     _pooling,
     _vision,
 )
@@ -36,6 +37,7 @@ _PARTS = (
     _multi_head_attention,
     _normalization,
     _padding,
+    _pdist,
     _pooling,
     _vision,
 )

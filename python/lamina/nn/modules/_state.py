@@ -298,7 +298,8 @@ def load_state_dict(self, state_dict, strict=True, assign=False):
         state_dict._metadata = metadata
 
     def load(module, entries, prefix):
-        local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+        # A copy: what is noted here must not stay in the caller's state dict.
+        local_metadata = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
         if assign:
             local_metadata["assign_to_params_buffers"] = assign
         module._load_from_state_dict(

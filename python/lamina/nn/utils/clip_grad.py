@@ -24,6 +24,40 @@ def _gradients(parameters):
     return [p.grad for p in parameters if p.grad is not None]
 
 
+_NARROW = (lamina.float16, lamina.bfloat16)
+
+
+def _norm(tensors, norm_type, error_if_nonfinite):
+    """The norm of all, in float32 where the tensors are narrower: its square would overflow them."""
+    norm_type = float(norm_type)
+    if not tensors:
+        return lamina.tensor(0.0)
+    device = tensors[0].device
+    norms = [
+        lamina.linalg.vector_norm(
+            t, norm_type, dtype=lamina.float32 if t.dtype in _NARROW else None
+        ).to(device)
+        for t in tensors
+    ]
+    total = norms[0]
+    if len(norms) > 1:
+        widest = lamina.float64 if any(n.dtype == lamina.float64 for n in norms) else norms[0].dtype
+        total = lamina.linalg.vector_norm(lamina.stack([n.to(widest) for n in norms]), norm_type)
+    if error_if_nonfinite and not bool(lamina.isfinite(total)):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so "
+            "it cannot be clipped. To disable this error and scale the gradients by the non-finite "
+            "norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+def _as_theirs(total, tensors):
+    """A norm in the tensors' own dtype, as callers expect it."""
+    narrow = {t.dtype for t in tensors}
+    return total.to(narrow.pop()) if len(narrow) == 1 and narrow <= set(_NARROW) else total
+
+
 @lamina.no_grad()
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """The norm of several tensors, as if all their elements were one vector.
@@ -39,21 +73,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
         Accepted.
     """
     tensors = _listed(tensors)
-    norm_type = float(norm_type)
-    if not tensors:
-        return lamina.tensor(0.0)
-    device = tensors[0].device
-    norms = [lamina.linalg.vector_norm(t, norm_type).to(device) for t in tensors]
-    total = (
-        norms[0] if len(norms) == 1 else lamina.linalg.vector_norm(lamina.stack(norms), norm_type)
-    )
-    if error_if_nonfinite and not bool(lamina.isfinite(total)):
-        raise RuntimeError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so "
-            "it cannot be clipped. To disable this error and scale the gradients by the non-finite "
-            "norm anyway, set `error_if_nonfinite=False`"
-        )
-    return total
+    return _as_theirs(_norm(tensors, norm_type, error_if_nonfinite), tensors)
 
 
 @lamina.no_grad()
@@ -64,7 +84,7 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
         return
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     for gradient in gradients:
-        gradient.mul_(factor.to(gradient.device))
+        gradient.mul_(factor.to(gradient.device))  # of no dimension: the gradient's dtype stays
 
 
 @lamina.no_grad()
@@ -91,9 +111,10 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
                 "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3
             )
     parameters = _listed(parameters)
-    total = get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite, foreach)
+    gradients = _gradients(parameters)
+    total = _norm(gradients, norm_type, error_if_nonfinite)
     clip_grads_with_norm_(parameters, max_norm, total, foreach)
-    return total
+    return _as_theirs(total, gradients)
 
 
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
