@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import lamina
 from derivative_cases_spatial import spatial_cases
+
+import lamina
 from opgen.emit.kernels import categories
 from opgen.generate import read
 
