@@ -281,6 +281,26 @@ def test_names_that_packages_use():
     assert pin_memory({"a": [1, "x"]}) == {"a": [1, "x"]}
 
 
+def test_functional_pipes():
+    @data.functional_datapipe("times_for_test")
+    class Times(data.IterDataPipe):
+        def __init__(self, source, factor=1):
+            self.source, self.factor = source, factor
+
+        def __iter__(self):
+            return (x * self.factor for x in self.source)
+
+    class Source(data.IterDataPipe):
+        def __iter__(self):
+            return iter([1, 2])
+
+    assert list(Source().times_for_test(factor=3)) == [3, 6]
+    with pytest.raises(AttributeError):
+        _ = Source().nothing
+    with pytest.raises(Exception, match="already taken"):
+        data.functional_datapipe("times_for_test")(Times)
+
+
 # ---- workers ----
 
 quietly = pytest.mark.filterwarnings("ignore:This DataLoader will create")

@@ -325,6 +325,20 @@ def test_hooks_of_every_kind():
         optimizer.step()
 
 
+def test_profiles_name_steps():
+    from lamina.profiler import profile
+    from lamina.utils.data import DataLoader
+
+    optimizer = optim.SGD([leaf()])
+    with profile() as p:
+        for _ in DataLoader([1]):
+            optimizer.zero_grad()
+            optimizer.step()
+    names = {event.name for event in p.events()}
+    assert {"Optimizer.step#SGD.step", "Optimizer.zero_grad#SGD.zero_grad"} <= names
+    assert "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__" in names
+
+
 def test_zero_grad():
     p = leaf()
     optimizer = optim.SGD([p])

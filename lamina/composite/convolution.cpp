@@ -1,9 +1,9 @@
 // Convolution by its number of spatial dimensions: lists of arguments, samples without a batch,
 // padding by name.
+#include "lamina/shape/convolution.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
 #include "lamina/ops.h"
-#include "lamina/shape/convolution.h"
 
 namespace lamina::composite {
 
@@ -91,10 +91,12 @@ Tensor channels_expanded(const Tensor& channels, IntList sizes) {
   return ops::expand(ops::view(channels, one), sizes);
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward(
-    const Tensor& grad_output, const Tensor& input, const Tensor& weight, std::optional<IntList>,
-    IntList stride, IntList padding, IntList dilation, bool transposed, IntList output_padding,
-    int64_t groups, IntList output_mask) {
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output,
+                                                        const Tensor& input, const Tensor& weight,
+                                                        std::optional<IntList>, IntList stride,
+                                                        IntList padding, IntList dilation,
+                                                        bool transposed, IntList output_padding,
+                                                        int64_t groups, IntList output_mask) {
   LAMINA_CHECK(output_mask.size() == 3,
                "convolution_backward: output_mask has one entry for each of input, weight and "
                "bias; got ",

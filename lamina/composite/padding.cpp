@@ -1,8 +1,8 @@
 // pad by mode.
+#include "lamina/shape/padding.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
 #include "lamina/ops.h"
-#include "lamina/shape/padding.h"
 
 namespace lamina::composite {
 

@@ -38,10 +38,9 @@ Tensor max_pool(const Tensor& self, IntList kernel, IntList stride, IntList padd
     if (all.size() == n)
       return ops::_max_pool_values(self, all, stride, padding, dilation, ceil_mode);
   }
-  return std::get<0>(n == 2 ? ops::max_pool2d_with_indices(self, kernel, stride, padding, dilation,
-                                                           ceil_mode)
-                            : ops::max_pool3d_with_indices(self, kernel, stride, padding, dilation,
-                                                           ceil_mode));
+  return std::get<0>(
+      n == 2 ? ops::max_pool2d_with_indices(self, kernel, stride, padding, dilation, ceil_mode)
+             : ops::max_pool3d_with_indices(self, kernel, stride, padding, dilation, ceil_mode));
 }
 
 }  // namespace
@@ -59,12 +58,12 @@ std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& self, IntList k
 Tensor max_pool1d(const Tensor& self, IntList kernel, IntList stride, IntList padding,
                   IntList dilation, bool ceil_mode) {
   check_line(self, "max_pool1d");
-  return ops::squeeze(max_pool(ops::unsqueeze(self, -2),
-                               with_row(kernel, 1, "kernel_size", "max_pool1d"),
-                               with_row(stride, 1, "stride", "max_pool1d"),
-                               with_row(padding, 0, "padding", "max_pool1d"),
-                               with_row(dilation, 1, "dilation", "max_pool1d"), ceil_mode, 2),
-                      -2);
+  return ops::squeeze(
+      max_pool(ops::unsqueeze(self, -2), with_row(kernel, 1, "kernel_size", "max_pool1d"),
+               with_row(stride, 1, "stride", "max_pool1d"),
+               with_row(padding, 0, "padding", "max_pool1d"),
+               with_row(dilation, 1, "dilation", "max_pool1d"), ceil_mode, 2),
+      -2);
 }
 Tensor max_pool2d(const Tensor& self, IntList kernel, IntList stride, IntList padding,
                   IntList dilation, bool ceil_mode) {

@@ -50,9 +50,8 @@ Tensor upsample_by(const Tensor& input, std::optional<IntList> size,
   if (size) return f(*size, Scale(), Scale());
   LAMINA_CHECK(factors->size() == 2 && input.dim() == 4, op,
                ": expected two scale_factors for an input of 4 dimensions; got ", input);
-  const Sizes scaled{
-      static_cast<int64_t>(static_cast<double>(input.sizes()[2]) * (*factors)[0]),
-      static_cast<int64_t>(static_cast<double>(input.sizes()[3]) * (*factors)[1])};
+  const Sizes scaled{static_cast<int64_t>(static_cast<double>(input.sizes()[2]) * (*factors)[0]),
+                     static_cast<int64_t>(static_cast<double>(input.sizes()[3]) * (*factors)[1])};
   return f(IntList(scaled), Scale((*factors)[0]), Scale((*factors)[1]));
 }
 
@@ -124,8 +123,7 @@ Tensor into_image(Tensor x, int64_t padding, bool align, double size) {
                  Scalar(low));
   }
   const Tensor flat = ops::clamp(ops::detach(x), Scalar(0), Scalar(size - 1));
-  const Tensor inside =
-      ops::logical_and(ops::gt(x, Scalar(0)), less(x, size - 1));
+  const Tensor inside = ops::logical_and(ops::gt(x, Scalar(0)), less(x, size - 1));
   return ops::where(inside, x, ops::masked_fill(flat, ops::isnan(flat), Scalar(0)));
 }
 
@@ -255,8 +253,9 @@ Tensor affine_grid_generator(const Tensor& theta, IntList size, bool align) {
                "affine_grid_generator: needs 4d (spatial) or 5d (volumetric) sizes; got ", size);
   LAMINA_CHECK(theta.dim() == 3 && theta.sizes()[0] == size[0] && theta.sizes()[1] == spatial &&
                    theta.sizes()[2] == spatial + 1,
-               "affine_grid_generator: Expected a batch of ", spatial, "D affine matrices of shape (",
-               size[0], ", ", spatial, ", ", spatial + 1, "); got ", theta);
+               "affine_grid_generator: Expected a batch of ", spatial,
+               "D affine matrices of shape (", size[0], ", ", spatial, ", ", spatial + 1, "); got ",
+               theta);
   std::vector<Tensor> columns;
   Sizes places{std::span<const int64_t>(size.data() + 2, static_cast<size_t>(spatial))};
   for (int64_t d = spatial - 1; d >= 0; --d) {
@@ -266,9 +265,10 @@ Tensor affine_grid_generator(const Tensor& theta, IntList size, bool align) {
                                       theta.device())
                       : ops::zeros({count}, theta.dtype(), std::nullopt, theta.device());
     if (!align && count > 0)
-      line = count == 1 ? ops::zeros_like(line)
-                        : ops::mul(line, Scalar(static_cast<double>(count - 1) /
-                                                static_cast<double>(count)));
+      line =
+          count == 1
+              ? ops::zeros_like(line)
+              : ops::mul(line, Scalar(static_cast<double>(count - 1) / static_cast<double>(count)));
     Sizes shape(static_cast<size_t>(spatial), 1);
     shape[static_cast<size_t>(d)] = count;
     columns.push_back(ops::expand(ops::view(line, shape), places));

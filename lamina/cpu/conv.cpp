@@ -9,8 +9,8 @@ namespace lamina::cpu {
 
 namespace {
 
-TapSum sum_of(const ConvSizes& s, ScalarType dtype, const ConvArray& source, const ConvArray& weight,
-              const ConvBias& bias, const ConvArray& target) {
+TapSum sum_of(const ConvSizes& s, ScalarType dtype, const ConvArray& source,
+              const ConvArray& weight, const ConvBias& bias, const ConvArray& target) {
   TapSum t;
   t.dtype = dtype;
   t.batch = s.batch;

@@ -26,8 +26,8 @@ struct ConvProduct {
 
 // C (m, n) += A * B^T, where row i of A and row j of B are `images` images of `lines` lines of
 // `cols` adjacent elements: line l of image q of row i starts at a + i * a_stride + q * a_image +
-// l * a_line, of row j at b + offsets[j] + q * b_image + l * b_line. A is zero (and readable) up to the next multiple of `lanes` columns; B is readable
-// there, and what it holds does not count.
+// l * a_line, of row j at b + offsets[j] + q * b_image + l * b_line. A is zero (and readable) up to
+// the next multiple of `lanes` columns; B is readable there, and what it holds does not count.
 struct ConvDots {
   const void* a = nullptr;
   int64_t a_stride = 0, a_image = 0, a_line = 0;
@@ -45,6 +45,10 @@ struct ConvKernels {
   size_t item;    // bytes of the computing type
   void (*multiply)(const ConvProduct& product);
   void (*dots)(const ConvDots& dots);
+  // Writes k steps of mr lanes: lane i of step p is in[offsets[p] + i * lane_stride], and 0 from
+  // `lanes` on.
+  void (*pack)(void* out, const void* in, ScalarType type, int64_t lanes, int64_t lane_stride,
+               const int64_t* offsets, int64_t k);
   // n elements, `stride` apart, converted to the computing type.
   void (*load)(void* out, const void* in, ScalarType type, int64_t n, int64_t stride);
   // The way back: `bias` (one value of the computing type, or null) is added first.

@@ -233,6 +233,23 @@ LAMINA_INLINE void by_type(ScalarType type, F&& f) {
 }
 
 template <class T>
+void pack_steps(void* out, const void* in, ScalarType type, int64_t lanes, int64_t lane_stride,
+                const int64_t* offsets, int64_t k) {
+  by_type<T>(type, [&](auto zero) {
+    const auto* from = static_cast<const decltype(zero)*>(in);
+    auto* to = static_cast<T*>(out);
+    if (lanes == kMr) {
+      for (int64_t p = 0; p < k; ++p, to += kMr)
+        for (int64_t i = 0; i < kMr; ++i) to[i] = load<T>(from[offsets[p] + i * lane_stride]);
+    } else {
+      for (int64_t p = 0; p < k; ++p, to += kMr)
+        for (int64_t i = 0; i < kMr; ++i)
+          to[i] = i < lanes ? load<T>(from[offsets[p] + i * lane_stride]) : T(0);
+    }
+  });
+}
+
+template <class T>
 void load_row(void* out, const void* in, ScalarType type, int64_t n, int64_t stride) {
   by_type<T>(type, [&](auto zero) {
     load_elements<T>(static_cast<T*>(out), static_cast<const decltype(zero)*>(in), n, stride);
@@ -259,7 +276,8 @@ void add_rows(void* to, const void* from, int64_t count, int64_t stride, int64_t
 
 template <class T>
 constexpr ConvKernels conv_kernels_of() {
-  return {kMr, kLanes<T>, sizeof(T), multiply<T>, dots<T>, load_row<T>, store_row<T>, add_rows<T>};
+  return {kMr, kLanes<T>, sizeof(T), multiply<T>, dots<T>, pack_steps<T>,
+          load_row<T>, store_row<T>, add_rows<T>};
 }
 
 }  // namespace

@@ -57,6 +57,6 @@ struct TapSum {
   int64_t weight_group = 0, weight_row = 0, weight_channel = 0;
   ConvBias bias;
 };
-void run_tap_sum(const TapSum& sum);
+void run_tap_sum(TapSum sum);
 
 }  // namespace lamina::cpu

@@ -5,13 +5,14 @@
 
 #include "lamina/cpu/conv_taps.h"
 #include "lamina/cpu/scratch.h"
+#include "lamina/event/event.h"
 #include "lamina/queue/parallel.h"
 
 namespace lamina::cpu {
 
 namespace {
 
-constexpr int64_t kPoints = 1024;     // of the output, about, that are held at once
+constexpr int64_t kPoints = 1024;  // of the output, about, that are held at once
 constexpr int64_t kHeldBytes = 96 * 1024;
 constexpr int64_t kBlockRows = 96;    // output channels of a block
 constexpr int64_t kBlockLanes = 288;  // weights of one output channel in a block
@@ -80,20 +81,22 @@ WeightGrad::WeightGrad(const ConvSizes& s, ScalarType dtype, const ConvArray& gr
   plane_blocks_ = ceil_div(planes_, planes_of_block_);
   planes_of_block_ = ceil_div(planes_, plane_blocks_);
   // Small images go together, so that the sums over vectors are worth their end.
-  const int64_t image = (planes_of_block_ * window_.front().plane() + rows_ * lines_ * grad_pitch_) * item_;
+  const int64_t image =
+      (planes_of_block_ * window_.front().plane() + rows_ * lines_ * grad_pitch_) * item_;
   if (line_pieces_ == 1 && width_pieces_ == 1)
-    images_ = std::clamp<int64_t>(std::min(kPoints / (lines_ * width_), kHeldBytes / image), 1,
-                                  s.batch);
+    images_ =
+        std::clamp<int64_t>(std::min(kPoints / (lines_ * width_), kHeldBytes / image), 1, s.batch);
   image_pieces_ = ceil_div(s.batch, images_);
   pieces_ = image_pieces_ * s.output[0] * line_pieces_ * width_pieces_;
   grad_bytes_ = round_up(images_ * rows_ * lines_ * grad_pitch_ * item_, 64);
 
   const double points = static_cast<double>(s.batch) * static_cast<double>(s.output[0]) *
                         static_cast<double>(s.output[1]) * static_cast<double>(s.output[2]);
-  const double work = points * static_cast<double>(rows_) *
-                      static_cast<double>(planes_of_block_ * taps_);
-  splits_ = std::min({kSplits, pieces_, static_cast<int64_t>(work / kSplitWork) + 1,
-                      std::max<int64_t>(1, kSplitBytes / (s.groups * s.out_channels * lanes_ * item_))});
+  const double work =
+      points * static_cast<double>(rows_) * static_cast<double>(planes_of_block_ * taps_);
+  splits_ =
+      std::min({kSplits, pieces_, static_cast<int64_t>(work / kSplitWork) + 1,
+                std::max<int64_t>(1, kSplitBytes / (s.groups * s.out_channels * lanes_ * item_))});
 }
 
 void WeightGrad::block(int64_t index, char* scratch, char* sums) const {
@@ -121,8 +124,8 @@ void WeightGrad::block(int64_t index, char* scratch, char* sums) const {
   d.offsets = offsets.data();
   d.m = rows;
   d.n = planes * taps_;
-  d.c = sums + ((split * s_.groups + group) * s_.out_channels * lanes_ + r0 * lanes_ + p0 * taps_) *
-                   item_;
+  d.c = sums +
+        ((split * s_.groups + group) * s_.out_channels * lanes_ + r0 * lanes_ + p0 * taps_) * item_;
   d.c_stride = lanes_;
   for (int64_t r = 0; r < rows; ++r)
     std::memset(static_cast<char*>(d.c) + r * lanes_ * item_, 0, static_cast<size_t>(d.n * item_));
@@ -138,9 +141,8 @@ void WeightGrad::block(int64_t index, char* scratch, char* sums) const {
     const int64_t n0 = i / s_.output[0] * images_, images = std::min(images_, s_.batch - n0);
     for (int64_t n = 0; n < images; ++n) {
       const char* grad = static_cast<const char*>(grad_.data) +
-                         ((n0 + n) * grad_.outer +
-                          (group * s_.out_channels + r0) * grad_.channel + z * grad_.space[0] +
-                          y0 * grad_.space[1] + x0 * grad_.space[2]) *
+                         ((n0 + n) * grad_.outer + (group * s_.out_channels + r0) * grad_.channel +
+                          z * grad_.space[0] + y0 * grad_.space[1] + x0 * grad_.space[2]) *
                              from_item_;
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t l = 0; l < lines; ++l) {
@@ -189,6 +191,8 @@ void WeightGrad::finish(int64_t group, int64_t row, const char* sums) const {
 }
 
 void WeightGrad::run() {
+  if (event::listening()) [[unlikely]]
+    event::report({"conv", "dots", packed_level().name, s_.groups * s_.out_channels * lanes_});
   const int64_t rows = s_.groups * s_.out_channels;
   const Scratch sums(bytes_of(splits_ * rows * lanes_, k_.item));
   const size_t bytes = static_cast<size_t>(

@@ -214,9 +214,9 @@ void grid_sample_grid_grad(const GridSample& s, const T* grad, const T* input, c
   });
 }
 
-#define LAMINA_GRID_SAMPLE(T)                                                                  \
-  template void grid_sample<T>(const GridSample&, const T*, const T*, T*);                     \
-  template void grid_sample_input_grad<T>(const GridSample&, const T*, const T*, T*);          \
+#define LAMINA_GRID_SAMPLE(T)                                                         \
+  template void grid_sample<T>(const GridSample&, const T*, const T*, T*);            \
+  template void grid_sample_input_grad<T>(const GridSample&, const T*, const T*, T*); \
   template void grid_sample_grid_grad<T>(const GridSample&, const T*, const T*, const T*, T*);
 LAMINA_GRID_SAMPLE(float)
 LAMINA_GRID_SAMPLE(double)

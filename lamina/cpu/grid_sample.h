@@ -9,8 +9,8 @@ namespace lamina::cpu {
 enum class Sample : int64_t { Linear, Nearest, Cubic };
 enum class SampleBorder : int64_t { Zeros, Border, Reflection };
 
-// input (batch, channels, size), grid (batch, places, spatial) with the last dimension first, output
-// (batch, channels, places); all row-major. Sizes are right-aligned.
+// input (batch, channels, size), grid (batch, places, spatial) with the last dimension first,
+// output (batch, channels, places); all row-major. Sizes are right-aligned.
 struct GridSample {
   int64_t batch = 0, channels = 0, places = 0, spatial = 2;
   std::array<int64_t, 3> size{1, 1, 1};

@@ -89,9 +89,11 @@ void each_tap(const PoolSizes& s, int64_t z, int64_t y, F&& f) {
 }
 
 // First element of a window in one dimension.
-int64_t first_in(int64_t o, int64_t stride, int64_t padding, int64_t dilation) {
+int64_t first_in(int64_t o, int64_t stride, int64_t padding, int64_t dilation, int64_t in) {
   const int64_t start = o * stride - padding;
-  return start >= 0 ? start : start + (-start + dilation - 1) / dilation * dilation;
+  // A dilated window may miss the input altogether; its place is in it all the same.
+  return std::min(start >= 0 ? start : start + (-start + dilation - 1) / dilation * dilation,
+                  in - 1);
 }
 
 template <class T, class I>
@@ -105,13 +107,13 @@ void max_pool_at(const PoolSizes& s, const T* in, T* out, int64_t* indices) {
         const int64_t row = ((p * s.output[0] + z) * s.output[1] + y) * width;
         T* best = out + row;
         const int64_t begin =
-            (first_in(z, s.stride[0], s.padding[0], s.dilation[0]) * s.input[1] +
-             first_in(y, s.stride[1], s.padding[1], s.dilation[1])) *
+            (first_in(z, s.stride[0], s.padding[0], s.dilation[0], s.input[0]) * s.input[1] +
+             first_in(y, s.stride[1], s.padding[1], s.dilation[1], s.input[1])) *
             s.input[2];
         for (int64_t x = 0; x < width; ++x) {
           best[x] = lowest<T>();
           at[static_cast<size_t>(x)] = static_cast<I>(
-              begin + first_in(x, s.stride[2], s.padding[2], s.dilation[2]));
+              begin + first_in(x, s.stride[2], s.padding[2], s.dilation[2], s.input[2]));
         }
         each_tap(s, z, y, [&](int64_t from, int64_t x, int64_t n) {
           const I first = static_cast<I>(from);
@@ -154,8 +156,7 @@ std::vector<int64_t> window_counts(const PoolSizes& s, size_t d, bool include_pa
   for (size_t o = 0; o < counts.size(); ++o) {
     const int64_t start = static_cast<int64_t>(o) * s.stride[d] - s.padding[d];
     const int64_t end = std::min(start + s.kernel[d], s.input[d] + s.padding[d]);
-    counts[o] = include_pad ? end - start
-                            : std::min(end, s.input[d]) - std::max<int64_t>(start, 0);
+    counts[o] = include_pad ? end - start : std::min(end, s.input[d]) - std::max<int64_t>(start, 0);
   }
   return counts;
 }
@@ -174,7 +175,9 @@ struct Divisors {
   }
 };
 
-int64_t window_begin(int64_t o, int64_t in, int64_t out) { return o / out * in + o % out * in / out; }
+int64_t window_begin(int64_t o, int64_t in, int64_t out) {
+  return o / out * in + o % out * in / out;
+}
 int64_t window_end(int64_t o, int64_t in, int64_t out) {
   return window_begin(o + 1, in, out) + ((o + 1) % out * in % out != 0);
 }
@@ -299,8 +302,8 @@ void adaptive_avg_pool_backward(const PoolSizes& s, const T* grad, T* in_grad) {
     const T* from = grad + p * count_of(s.output);
     std::fill_n(plane, count_of(s.input), T(0));
     each_window(s, [&](int64_t o, const int64_t* begin, const int64_t* end) {
-      const T share = from[o] / static_cast<T>((end[0] - begin[0]) * (end[1] - begin[1]) *
-                                               (end[2] - begin[2]));
+      const T share =
+          from[o] / static_cast<T>((end[0] - begin[0]) * (end[1] - begin[1]) * (end[2] - begin[2]));
       for (int64_t z = begin[0]; z < end[0]; ++z)
         for (int64_t y = begin[1]; y < end[1]; ++y)
           for (int64_t x = begin[2]; x < end[2]; ++x)
@@ -354,8 +357,7 @@ void fractional_max_pool(const PoolSizes& s, int64_t spatial, const T* samples, 
   });
 }
 
-#define LAMINA_MAX_POOL(T) \
-  template void max_pool<T>(const PoolSizes&, const T*, T*, int64_t*);
+#define LAMINA_MAX_POOL(T) template void max_pool<T>(const PoolSizes&, const T*, T*, int64_t*);
 LAMINA_MAX_POOL(int8_t)
 LAMINA_MAX_POOL(uint8_t)
 LAMINA_MAX_POOL(int16_t)
@@ -367,12 +369,12 @@ LAMINA_MAX_POOL(uint64_t)
 LAMINA_MAX_POOL(float)
 LAMINA_MAX_POOL(double)
 template void avg_pool<int64_t>(const PoolSizes&, const PoolDivisor&, const int64_t*, int64_t*);
-#define LAMINA_POOL(T)                                                                       \
-  template void avg_pool<T>(const PoolSizes&, const PoolDivisor&, const T*, T*);             \
-  template void avg_pool_backward<T>(const PoolSizes&, const PoolDivisor&, const T*, T*);    \
-  template void adaptive_avg_pool<T>(const PoolSizes&, const T*, T*);                        \
-  template void adaptive_avg_pool_backward<T>(const PoolSizes&, const T*, T*);               \
-  template void adaptive_max_pool<T>(const PoolSizes&, const T*, T*, int64_t*);              \
+#define LAMINA_POOL(T)                                                                    \
+  template void avg_pool<T>(const PoolSizes&, const PoolDivisor&, const T*, T*);          \
+  template void avg_pool_backward<T>(const PoolSizes&, const PoolDivisor&, const T*, T*); \
+  template void adaptive_avg_pool<T>(const PoolSizes&, const T*, T*);                     \
+  template void adaptive_avg_pool_backward<T>(const PoolSizes&, const T*, T*);            \
+  template void adaptive_max_pool<T>(const PoolSizes&, const T*, T*, int64_t*);           \
   template void fractional_max_pool<T>(const PoolSizes&, int64_t, const T*, const T*, T*, int64_t*);
 LAMINA_POOL(float)
 LAMINA_POOL(double)

@@ -35,8 +35,8 @@ void fill(ResampleAxis& axis, Resample mode, bool align_corners, std::optional<d
   const int64_t in = axis.in, out = axis.out;
   const bool has = given && *given > 0;
   const R ratio = has ? static_cast<R>(1.0 / *given) : static_cast<R>(in) / static_cast<R>(out);
-  const R scale = align_corners ? (out > 1 ? static_cast<R>(in - 1) / static_cast<R>(out - 1) : R(0))
-                                : ratio;
+  const R scale =
+      align_corners ? (out > 1 ? static_cast<R>(in - 1) / static_cast<R>(out - 1) : R(0)) : ratio;
   const auto put = [&](int64_t index, R weight) {
     axis.index.push_back(std::clamp<int64_t>(index, 0, in - 1));
     axis.weight.push_back(static_cast<double>(weight));
@@ -46,24 +46,23 @@ void fill(ResampleAxis& axis, Resample mode, bool align_corners, std::optional<d
       case Resample::Nearest: {
         const float step = has ? static_cast<float>(1.0 / *given)
                                : static_cast<float>(in) / static_cast<float>(out);
-        const int64_t i = out == in       ? o
-                          : out == 2 * in ? o / 2
-                                          : static_cast<int64_t>(std::floor(
-                                                std::min(static_cast<float>(o) * step, 0x1p62F)));
+        const auto i =
+            static_cast<int64_t>(std::floor(std::min(static_cast<float>(o) * step, 0x1p62F)));
         put(std::min(i, in - 1), 1);
         break;
       }
       case Resample::NearestExact: {
         const float step = has ? static_cast<float>(1.0 / *given)
                                : static_cast<float>(in) / static_cast<float>(out);
-        const auto at = static_cast<float>((static_cast<double>(o) + 0.5) * static_cast<double>(step));
+        const auto at =
+            static_cast<float>((static_cast<double>(o) + 0.5) * static_cast<double>(step));
         put(static_cast<int64_t>(std::floor(std::min(at, 0x1p62F))), 1);
         break;
       }
       case Resample::Linear: {
         R at = align_corners ? scale * static_cast<R>(o)
                              : std::max(scale * (static_cast<R>(o) + R(0.5)) - R(0.5), R(0));
-        if (in == out && !has) at = static_cast<R>(o);
+        if (in == out) at = static_cast<R>(o);  // a copy, whatever the factor
         at = std::min(at, R(0x1p62));
         const int64_t i = std::min(static_cast<int64_t>(at), in - 1);
         const R t = std::clamp(at - static_cast<R>(i), R(0), R(1));
@@ -191,7 +190,8 @@ struct FixedWeights {
   explicit FixedWeights(const ResampleAxis& axis) {
     double largest = 0;
     for (const double w : axis.weight) largest = std::max(largest, w);
-    while (bits < 22 && static_cast<int64_t>(0.5 + largest * static_cast<double>(2 << bits)) < 1 << 15)
+    while (bits < 22 &&
+           static_cast<int64_t>(0.5 + largest * static_cast<double>(2 << bits)) < 1 << 15)
       ++bits;
     for (const double w : axis.weight) {
       const double scaled = w * static_cast<double>(1 << bits);

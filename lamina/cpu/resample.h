@@ -11,7 +11,8 @@ namespace lamina::cpu {
 
 enum class Resample : int64_t { Nearest, NearestExact, Linear, Cubic, AreaLinear, AreaCubic };
 
-// Place o of a result is the sum of `count[o]` elements, index[i] times weight[i] from i = first[o] on.
+// Place o of a result is the sum of `count[o]` elements, index[i] times weight[i] from i = first[o]
+// on.
 struct ResampleAxis {
   int64_t in = 1, out = 1;
   std::vector<int64_t> first, count;

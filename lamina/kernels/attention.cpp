@@ -156,7 +156,7 @@ void backward(const Shape& s, const Tensor& gt, const Tensor& qt, const Tensor& 
               const Tensor& dqt, const Tensor& dkt, const Tensor& dvt, bool causal, double scale) {
   const Matrices g(gt), q(qt), k(kt), v(vt), mask(mt), o(out), dq(dqt), dk(dkt), dv(dvt);
   const T* sums = lse.data_as<T>();
-  const auto exp = tile::direct_loop(tile::Op::exp, s.type);
+  const auto softmax = tile::level().rows[tile::memory_slot(s.type)].softmax;
   each_head(s, 5, [&](int64_t b, int64_t h, void* memory) {
     T* p = static_cast<T*>(memory);
     T* dp = p + std::min(kRows, s.rows) * s.keys;
@@ -169,13 +169,11 @@ void backward(const Shape& s, const Tensor& gt, const Tensor& qt, const Tensor& 
       for (int64_t i = 0; i < m; ++i) {
         T* row = p + i * keys;
         const int64_t seen = causal ? std::min(keys, first + i + 1) : keys;
-        const T sum = sums[((b * s.heads + h) * s.rows) + first + i];
-        if (sum == -std::numeric_limits<T>::infinity()) {
-          std::fill(row, row + keys, T(0));
-          continue;
-        }
-        for (int64_t j = 0; j < seen; ++j) row[j] -= sum;
-        exp(row, row, nullptr, nullptr, seen);
+        // Anew, as forward did: exp(score - logsumexp) loses the sum beside a huge score.
+        if (sums[((b * s.heads + h) * s.rows) + first + i] == -std::numeric_limits<T>::infinity())
+          std::fill(row, row + seen, T(0));
+        else
+          softmax(row, row, seen);
         std::fill(row + seen, row + keys, T(0));
       }
       const Operand rows_g{g.at(b, h, first), g.row_stride, g.col_stride};

@@ -1,9 +1,9 @@
 // Convolution and its derivatives, by cpu/conv. Complex numbers are four real convolutions.
+#include "lamina/shape/convolution.h"
 #include "lamina/core/error.h"
 #include "lamina/cpu/conv.h"
 #include "lamina/generated/declarations.h"
 #include "lamina/kernels/result.h"
-#include "lamina/shape/convolution.h"
 #include "lamina/tile/tile.h"
 
 namespace lamina::kernels {
@@ -14,8 +14,7 @@ namespace {
 cpu::ConvArray array_of(const Tensor& t, int part = 0) {
   const int64_t scale = is_complex(t.dtype()) ? 2 : 1;
   cpu::ConvArray a;
-  a.data = static_cast<char*>(t.data()) +
-           static_cast<size_t>(part) * item_size(to_real(t.dtype()));
+  a.data = static_cast<char*>(t.data()) + static_cast<size_t>(part) * item_size(to_real(t.dtype()));
   a.outer = t.strides()[0] * scale;
   a.channel = t.strides()[1] * scale;
   const auto spatial = static_cast<size_t>(t.dim() - 2);
@@ -65,7 +64,10 @@ void bilinear(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor&
   Tensor parts[4];
   for (int i = 0; i < 4; ++i) {
     parts[i] = empty_preserving(out, real);
-    f(real, array_of(a, i & 1), array_of(b, i == 1 || i == 2), i == 0 ? bias_of(bias, 0) : i == 3 ? bias_of(bias, 1) : cpu::ConvBias{},
+    f(real, array_of(a, i & 1), array_of(b, i == 1 || i == 2),
+      i == 0   ? bias_of(bias, 0)
+      : i == 3 ? bias_of(bias, 1)
+               : cpu::ConvBias{},
       array_of(parts[i]));
   }
   // real * real - imaginary * imaginary; the rest is real * imaginary and imaginary * real.
@@ -92,8 +94,8 @@ void convolution(const Tensor& result, const Tensor& input, const Tensor& weight
                  bool transposed, IntList, int64_t groups) {
   const Tensor& large = transposed ? result : input;
   const Tensor& small = transposed ? input : result;
-  const cpu::ConvSizes s = sizes_of(large.sizes(), small.sizes(), weight.sizes(), stride, padding,
-                                    dilation, groups);
+  const cpu::ConvSizes s =
+      sizes_of(large.sizes(), small.sizes(), weight.sizes(), stride, padding, dilation, groups);
   bilinear(result, input, weight, bias, [&](auto... args) {
     if (transposed)
       cpu::conv_input_grad(s, args...);
@@ -106,9 +108,8 @@ void convolution_input_grad(const Tensor& result, const Tensor& grad_output, con
                             IntList input_size, IntList stride, IntList padding, IntList dilation,
                             bool transposed, IntList, int64_t groups) {
   const IntList grad = grad_output.sizes();
-  const cpu::ConvSizes s =
-      sizes_of(transposed ? grad : input_size, transposed ? input_size : grad, weight.sizes(),
-               stride, padding, dilation, groups);
+  const cpu::ConvSizes s = sizes_of(transposed ? grad : input_size, transposed ? input_size : grad,
+                                    weight.sizes(), stride, padding, dilation, groups);
   bilinear(result, grad_output, weight, Tensor(), [&](auto... args) {
     if (transposed)
       cpu::conv_forward(s, args...);
@@ -122,14 +123,13 @@ void convolution_weight_grad(const Tensor& result, const Tensor& grad_output, co
                              bool transposed, IntList, int64_t groups) {
   const Tensor& large = transposed ? grad_output : input;
   const Tensor& small = transposed ? input : grad_output;
-  const cpu::ConvSizes s = sizes_of(large.sizes(), small.sizes(), weight_size, stride, padding,
-                                    dilation, groups);
+  const cpu::ConvSizes s =
+      sizes_of(large.sizes(), small.sizes(), weight_size, stride, padding, dilation, groups);
   if (large.numel() == 0 || small.numel() == 0) return zero_bytes(result);
-  bilinear(result, small, large, Tensor(),
-           [&](ScalarType type, const cpu::ConvArray& a, const cpu::ConvArray& b,
-               const cpu::ConvBias&, const cpu::ConvArray& out) {
-             cpu::conv_weight_grad(s, type, a, b, out);
-           });
+  bilinear(
+      result, small, large, Tensor(),
+      [&](ScalarType type, const cpu::ConvArray& a, const cpu::ConvArray& b, const cpu::ConvBias&,
+          const cpu::ConvArray& out) { cpu::conv_weight_grad(s, type, a, b, out); });
 }
 
 void convolution_bias_grad(const Tensor& result, const Tensor& grad_output, const Tensor&,

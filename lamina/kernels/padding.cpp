@@ -31,10 +31,10 @@ void constant_pad(const Tensor& result, const Tensor& self, IntList pad, const S
                static_cast<int>(result.dim()), result.sizes().data(), value);
   if (numel_of(sizes) == 0) return;
   const auto item = static_cast<int64_t>(item_size(self.dtype()));
-  tile::copy({static_cast<char*>(result.data()) + to * item, result.dtype(),
-              result.strides().data()},
-             {static_cast<char*>(self.data()) + from * item, self.dtype(), self.strides().data()},
-             static_cast<int>(dims), sizes.data());
+  tile::copy(
+      {static_cast<char*>(result.data()) + to * item, result.dtype(), result.strides().data()},
+      {static_cast<char*>(self.data()) + from * item, self.dtype(), self.strides().data()},
+      static_cast<int>(dims), sizes.data());
 }
 
 namespace {
@@ -94,9 +94,9 @@ void pad_rows(const BorderMaps& m, const T* in, T* out) {
         for (int64_t r = begin; r < end; ++r) {
           const auto z = static_cast<size_t>(r % lines / m.large.size[1]);
           const auto y = static_cast<size_t>(r % m.large.size[1]);
-          const T* from = in + ((r / lines * m.small.size[0] + m.maps[0][z]) * m.small.size[1] +
-                                m.maps[1][y]) *
-                                   m.small.size[2];
+          const T* from =
+              in + ((r / lines * m.small.size[0] + m.maps[0][z]) * m.small.size[1] + m.maps[1][y]) *
+                       m.small.size[2];
           T* to = out + r * width;
           for (int64_t x = 0; x < m.first; ++x) to[x] = from[m.maps[2][static_cast<size_t>(x)]];
           if (m.last > m.first)
@@ -148,8 +148,8 @@ void circular_pad(const Tensor& result, const Tensor& self, IntList pad) {
   border_pad(result, self, pad, Border::Circular);
 }
 
-void border_pad_backward(const Tensor& result, const Tensor& grad_output, const Tensor&, IntList pad,
-                         int64_t mode) {
+void border_pad_backward(const Tensor& result, const Tensor& grad_output, const Tensor&,
+                         IntList pad, int64_t mode) {
   if (result.numel() == 0) return;
   const Tensor grad = dense_values(grad_output);
   const DenseResult out(result, grad.dtype());
@@ -161,20 +161,23 @@ void border_pad_backward(const Tensor& result, const Tensor& grad_output, const 
       const T* from = grad.data_as<T>();
       T* to = out.tensor().data_as<T>();
       const int64_t width = m.large.size[2];
-      queue::parallel_for(0, m.large.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, m.large.count())), [&](int64_t begin, int64_t end) {
-        for (int64_t p = begin; p < end; ++p)
-          for (size_t z = 0; z < m.maps[0].size(); ++z)
-            for (size_t y = 0; y < m.maps[1].size(); ++y) {
-              const T* row =
-                  from + ((p * m.large.size[0] + static_cast<int64_t>(z)) * m.large.size[1] +
-                          static_cast<int64_t>(y)) *
-                             width;
-              T* sum = to + ((p * m.small.size[0] + m.maps[0][z]) * m.small.size[1] +
-                             m.maps[1][y]) *
-                                m.small.size[2];
-              for (int64_t x = 0; x < width; ++x) sum[m.maps[2][static_cast<size_t>(x)]] += row[x];
-            }
-      });
+      queue::parallel_for(
+          0, m.large.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, m.large.count())),
+          [&](int64_t begin, int64_t end) {
+            for (int64_t p = begin; p < end; ++p)
+              for (size_t z = 0; z < m.maps[0].size(); ++z)
+                for (size_t y = 0; y < m.maps[1].size(); ++y) {
+                  const T* row =
+                      from + ((p * m.large.size[0] + static_cast<int64_t>(z)) * m.large.size[1] +
+                              static_cast<int64_t>(y)) *
+                                 width;
+                  T* sum =
+                      to + ((p * m.small.size[0] + m.maps[0][z]) * m.small.size[1] + m.maps[1][y]) *
+                               m.small.size[2];
+                  for (int64_t x = 0; x < width; ++x)
+                    sum[m.maps[2][static_cast<size_t>(x)]] += row[x];
+                }
+          });
     }
   });
   out.finish();

@@ -13,8 +13,13 @@ namespace lamina::kernels {
 namespace {
 
 cpu::PoolSizes sizes_of(const PoolGeometry& g, IntList input) {
-  return {Planes(input, g.spatial).planes, g.input,   g.output,  g.kernel,
-          g.stride,                        g.padding, g.dilation};
+  return {Planes(input, g.spatial).planes,
+          g.input,
+          g.output,
+          g.kernel,
+          g.stride,
+          g.padding,
+          g.dilation};
 }
 
 cpu::PoolSizes sizes_of(IntList input, IntList output, int64_t spatial) {
@@ -31,9 +36,9 @@ void max_pool_any(const Tensor& out, const Tensor* indices, const Tensor& self, 
                   IntList kernel, IntList stride, IntList padding, IntList dilation,
                   bool ceil_mode) {
   if (out.numel() == 0) return;
-  const cpu::PoolSizes s = sizes_of(
-      pool_geometry(self.sizes(), spatial, kernel, stride, padding, dilation, ceil_mode, "max_pool"),
-      self.sizes());
+  const cpu::PoolSizes s = sizes_of(pool_geometry(self.sizes(), spatial, kernel, stride, padding,
+                                                  dilation, ceil_mode, "max_pool"),
+                                    self.sizes());
   const Tensor in = dense_values(self);
   const DenseResult values(out, in.dtype());
   visit(in.dtype(), [&](auto tag) {
@@ -95,8 +100,8 @@ void fractional_max_pool(const Tensor& out, const Tensor& indices, const Tensor&
   // One row of samples for each plane; those past the input are left out.
   const bool batched = self.dim() == spatial + 2;
   Sizes wanted{batched ? self.sizes()[0] : 1, self.sizes()[batched ? 1 : 0], spatial};
-  const Tensor samples = dense_values(
-      alias_window(random_samples, wanted, random_samples.strides(), random_samples.storage_offset()));
+  const Tensor samples = dense_values(alias_window(random_samples, wanted, random_samples.strides(),
+                                                   random_samples.storage_offset()));
   const DenseResult values(out, in.dtype()), places(indices);
   by_real(in.dtype(), [&](auto zero) {
     using T = decltype(zero);
@@ -121,8 +126,8 @@ void scatter_planes(int64_t planes, int64_t count, int64_t size, const int64_t* 
                           for (int64_t i = p * count; i < (p + 1) * count; ++i) {
                             const int64_t at = indices[i];
                             LAMINA_CHECK(at >= 0 && at < size, op,
-                                         ": Found an invalid max index: ", at,
-                                         " (the plane has ", size, " elements)");
+                                         ": Found an invalid max index: ", at, " (the plane has ",
+                                         size, " elements)");
                             put(plane[at], from[i]);
                           }
                         }

@@ -36,10 +36,9 @@ void resample_any(const Tensor& result, const Tensor& self, Resample mode, bool 
   if (bytes && self.dim() == 4) {
     const Tensor in = contiguous_values(self);
     const DenseResult out(result);
-    cpu::resample_bytes(axes_of(mode, self.sizes(), result.sizes(), align_corners, {d, h, w},
-                                ScalarType::Float64),
-                        self.sizes()[0] * self.sizes()[1], in.data_as<uint8_t>(),
-                        out.tensor().data_as<uint8_t>());
+    cpu::resample_bytes(
+        axes_of(mode, self.sizes(), result.sizes(), align_corners, {d, h, w}, ScalarType::Float64),
+        self.sizes()[0] * self.sizes()[1], in.data_as<uint8_t>(), out.tensor().data_as<uint8_t>());
     return out.finish();
   }
   const ScalarType type = bytes ? ScalarType::Float32 : compute_type(self.dtype());
@@ -61,17 +60,17 @@ void resample_any(const Tensor& result, const Tensor& self, Resample mode, bool 
 
 }  // namespace
 
-#define LAMINA_RESAMPLE1(name, mode)                                                      \
-  void name(const Tensor& result, const Tensor& self, IntList, Scale w) {                 \
-    resample_any(result, self, Resample::mode, false, std::nullopt, std::nullopt, w);     \
+#define LAMINA_RESAMPLE1(name, mode)                                                  \
+  void name(const Tensor& result, const Tensor& self, IntList, Scale w) {             \
+    resample_any(result, self, Resample::mode, false, std::nullopt, std::nullopt, w); \
   }
-#define LAMINA_RESAMPLE2(name, mode)                                                      \
-  void name(const Tensor& result, const Tensor& self, IntList, Scale h, Scale w) {        \
-    resample_any(result, self, Resample::mode, false, std::nullopt, h, w);                \
+#define LAMINA_RESAMPLE2(name, mode)                                               \
+  void name(const Tensor& result, const Tensor& self, IntList, Scale h, Scale w) { \
+    resample_any(result, self, Resample::mode, false, std::nullopt, h, w);         \
   }
-#define LAMINA_RESAMPLE3(name, mode)                                                      \
+#define LAMINA_RESAMPLE3(name, mode)                                                        \
   void name(const Tensor& result, const Tensor& self, IntList, Scale d, Scale h, Scale w) { \
-    resample_any(result, self, Resample::mode, false, d, h, w);                           \
+    resample_any(result, self, Resample::mode, false, d, h, w);                             \
   }
 LAMINA_RESAMPLE1(upsample_nearest1d, Nearest)
 LAMINA_RESAMPLE2(upsample_nearest2d, Nearest)

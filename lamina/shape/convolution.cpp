@@ -50,8 +50,8 @@ Geometry checked_geometry(int64_t dims, IntList stride, IntList padding, IntList
                  "convolution: negative output_padding is not supported; got ", output_padding);
     LAMINA_CHECK(g.stride[i] > 0, "convolution: non-positive stride is not supported; got ",
                  stride);
-    LAMINA_CHECK(g.dilation[i] > 0,
-                 "convolution: dilation should be greater than zero, but got ", dilation);
+    LAMINA_CHECK(g.dilation[i] > 0, "convolution: dilation should be greater than zero, but got ",
+                 dilation);
   }
   LAMINA_CHECK(groups > 0, "convolution: non-positive groups is not supported; got ", groups);
   return g;
@@ -79,9 +79,9 @@ ResultMeta convolution_shape(const Tensor& input, const Tensor& weight, const Te
   const Geometry g = checked_geometry(dims, stride, padding, dilation, output_padding, groups);
   check_types(input, weight, "convolution");
   const IntList w = weight.sizes(), x = input.sizes();
-  LAMINA_CHECK(input.dim() == dims, "convolution: Expected ", dims,
-               "-dimensional input for ", dims, "-dimensional weight ", w, ", but got ",
-               input.dim(), "-dimensional input of size ", x, " instead");
+  LAMINA_CHECK(input.dim() == dims, "convolution: Expected ", dims, "-dimensional input for ", dims,
+               "-dimensional weight ", w, ", but got ", input.dim(), "-dimensional input of size ",
+               x, " instead");
   LAMINA_CHECK(w[0] >= groups, "convolution: Given groups=", groups,
                ", expected weight to be at least ", groups,
                " at dimension 0, but got weight of size ", w, " instead");
@@ -95,8 +95,8 @@ ResultMeta convolution_shape(const Tensor& input, const Tensor& weight, const Te
                " channels instead");
   const int64_t out_channels = transposed ? (Dim(w[1]) * Dim(groups)).value() : w[0];
   if (bias.defined()) {
-    LAMINA_CHECK(bias.dim() == 1 && bias.sizes()[0] == out_channels,
-                 "convolution: Given ", transposed ? "transposed=1, " : "", "weight of size ", w,
+    LAMINA_CHECK(bias.dim() == 1 && bias.sizes()[0] == out_channels, "convolution: Given ",
+                 transposed ? "transposed=1, " : "", "weight of size ", w,
                  ", expected bias to be 1-dimensional with ", out_channels,
                  " elements, but got bias of size ", bias.sizes(), " instead");
     LAMINA_CHECK(bias.dtype() == input.dtype(), "convolution: Input type (",
@@ -116,16 +116,15 @@ ResultMeta convolution_shape(const Tensor& input, const Tensor& weight, const Te
                  "input shape: ",
                  x);
     if (transposed) {
-      LAMINA_CHECK(g.output_padding[at] < std::max(g.stride[at], g.dilation[at]) ,
+      LAMINA_CHECK(g.output_padding[at] < std::max(g.stride[at], g.dilation[at]),
                    "convolution: output padding must be smaller than either stride or dilation, "
                    "but got output_padding ",
                    output_padding, ", stride ", stride, " and dilation ", dilation);
       const Dim size = Dim(x[d] - 1) * Dim(g.stride[at]) - Dim(2) * Dim(g.padding[at]) + reach +
                        Dim(g.output_padding[at]) + Dim(1);
-      LAMINA_CHECK(size.value() >= 1 || x[d] == 0,
-                   "convolution: Given input size per channel: ", x[d],
-                   ". Calculated output size per channel: ", size.value(),
-                   ". Output size is too small");
+      LAMINA_CHECK(
+          size.value() >= 1 || x[d] == 0, "convolution: Given input size per channel: ", x[d],
+          ". Calculated output size per channel: ", size.value(), ". Output size is too small");
       sizes.push_back(std::max<int64_t>(size.value(), 0));
     } else {
       const Dim padded = Dim(x[d]) + Dim(2) * Dim(g.padding[at]);

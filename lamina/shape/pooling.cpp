@@ -107,14 +107,14 @@ ResultMeta max_pool_meta(const Tensor& self, int64_t n, IntList kernel, IntList 
                          IntList padding, IntList dilation, bool ceil_mode) {
   const char* op = n == 2 ? "max_pool2d" : "max_pool3d";
   check_computes(self, true, op);
-  return pooled(self, pool_geometry(self.sizes(), n, kernel, stride, padding, dilation, ceil_mode,
-                                    op));
+  return pooled(self,
+                pool_geometry(self.sizes(), n, kernel, stride, padding, dilation, ceil_mode, op));
 }
 
 ResultMeta adaptive_meta(const Tensor& self, IntList output, int64_t n, const char* op) {
   check_computes(self, false, op);
-  LAMINA_CHECK(output.size() == static_cast<size_t>(n), op, ": output_size must be ", n,
-               "; got ", output);
+  LAMINA_CHECK(output.size() == static_cast<size_t>(n), op, ": output_size must be ", n, "; got ",
+               output);
   for (const int64_t s : output)
     LAMINA_CHECK(s >= 0, op,
                  ": elements of output_size must be greater than or equal to 0 but received ",
@@ -149,10 +149,10 @@ ResultMeta fractional_meta(const Tensor& self, IntList kernel, IntList output,
   for (int64_t i = 0; i < n; ++i) {
     const auto at = static_cast<size_t>(3 - n + i);
     const int64_t size = self.sizes()[static_cast<size_t>(self.dim() - n + i)];
-    LAMINA_CHECK(g.output[at] > 0 && k[at] > 0 &&
-                     (Dim(g.output[at]) + Dim(k[at]) - Dim(1)).value() <= size,
-                 op, ": pool size ", kernel, " and output size ", output,
-                 " do not fit the input; got ", self);
+    LAMINA_CHECK(
+        g.output[at] > 0 && k[at] > 0 && (Dim(g.output[at]) + Dim(k[at]) - Dim(1)).value() <= size,
+        op, ": pool size ", kernel, " and output size ", output, " do not fit the input; got ",
+        self);
   }
   return pooled(self, g);
 }
@@ -167,8 +167,8 @@ ResultMeta unpool_meta(const Tensor& self, const Tensor& indices, IntList output
                            "\" not implemented for '", legacy_name(self.dtype()), "'");
   check_pooled(self.sizes(), n, false, op);
   LAMINA_CHECK(self.sizes() == indices.sizes(), op,
-               ": Expected shape of indices to be same as that of the input tensor (",
-               self.sizes(), ") but got indices tensor with shape: ", indices.sizes());
+               ": Expected shape of indices to be same as that of the input tensor (", self.sizes(),
+               ") but got indices tensor with shape: ", indices.sizes());
   PoolGeometry g;
   g.spatial = n;
   g.output = window_list(output, n, 1, "output_size", op);
@@ -201,8 +201,7 @@ ResultMeta max_pool_values_shape(const Tensor& self, IntList kernel, IntList str
 ResultMeta max_pool_scatter_shape(const Tensor& grad_output, const Tensor& indices,
                                   const Tensor& self, int64_t) {
   const IntList input_size = self.sizes();
-  LAMINA_CHECK(grad_output.sizes() == indices.sizes() &&
-                   indices.dtype() == ScalarType::Int64 &&
+  LAMINA_CHECK(grad_output.sizes() == indices.sizes() && indices.dtype() == ScalarType::Int64 &&
                    input_size.size() == indices.sizes().size(),
                "max_pool_backward: expected int64 indices of the shape of the gradient; got ",
                grad_output, " and ", indices);
@@ -223,8 +222,7 @@ ResultMeta adaptive_avg_pool3d_shape(const Tensor& self, IntList output) {
 }
 ResultMeta adaptive_avg_pool_backward_shape(const Tensor& grad_output, const Tensor& self,
                                             int64_t) {
-  LAMINA_CHECK(grad_output.dim() == self.dim() &&
-                   (grad_output.numel() == 0 || self.numel() > 0),
+  LAMINA_CHECK(grad_output.dim() == self.dim() && (grad_output.numel() == 0 || self.numel() > 0),
                "adaptive_avg_pool_backward: numbers of dimensions differ; got ", grad_output,
                " and ", self);
   return gradient_of(grad_output, self.sizes());
@@ -248,8 +246,8 @@ ResultMeta max_unpool3d_shape(const Tensor& self, const Tensor& indices, IntList
                "max_unpool3d: There should be exactly 3 elements in stride and padding, but got: ",
                stride, " and ", padding);
   for (const int64_t s : stride)
-    LAMINA_CHECK(s > 0, "max_unpool3d: strides should be greater than zero, but got stride: ",
-                 stride);
+    LAMINA_CHECK(s > 0,
+                 "max_unpool3d: strides should be greater than zero, but got stride: ", stride);
   return unpool_meta(self, indices, output, 3, "max_unpool3d");
 }
 
@@ -257,9 +255,9 @@ namespace {
 ResultMeta avg_pool_meta(const Tensor& self, IntList kernel, IntList stride, IntList padding,
                          bool ceil_mode, std::optional<int64_t> divisor, int64_t n,
                          const char* op) {
-  LAMINA_CHECK_IMPLEMENTED(self.dtype() == ScalarType::Int64 ||
-                               (is_floating(self.dtype()) && !is_float8(self.dtype())),
-                           "\"", op, "\" not implemented for '", legacy_name(self.dtype()), "'");
+  LAMINA_CHECK_IMPLEMENTED(
+      self.dtype() == ScalarType::Int64 || (is_floating(self.dtype()) && !is_float8(self.dtype())),
+      "\"", op, "\" not implemented for '", legacy_name(self.dtype()), "'");
   LAMINA_CHECK(!divisor || *divisor != 0, op, ": divisor must be not zero");
   return pooled(self, pool_geometry(self.sizes(), n, kernel, stride, padding, {1}, ceil_mode, op));
 }

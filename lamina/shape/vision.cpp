@@ -16,8 +16,9 @@ void check_type(const Tensor& t, bool bytes, const char* op) {
 
 ResultMeta upsampled(const Tensor& self, IntList output, int64_t n, bool bytes) {
   check_type(self, bytes, "upsample");
-  LAMINA_CHECK(output.size() == static_cast<size_t>(n), "upsample: It is expected output_size equals to ",
-               n, ", but got size ", output.size());
+  LAMINA_CHECK(output.size() == static_cast<size_t>(n),
+               "upsample: It is expected output_size equals to ", n, ", but got size ",
+               output.size());
   LAMINA_CHECK(self.dim() == n + 2, "upsample: It is expected input_size equals to ", n + 2,
                ", but got size ", self.dim());
   Sizes sizes{std::span<const int64_t>(self.sizes())};
@@ -28,8 +29,7 @@ ResultMeta upsampled(const Tensor& self, IntList output, int64_t n, bool bytes) 
                  self.sizes(), " output ", output);
     sizes[at] = output[static_cast<size_t>(i)];
   }
-  LAMINA_CHECK(self.sizes()[1] > 0 || self.sizes()[0] == 0,
-               "upsample: Non-empty ", n + 2,
+  LAMINA_CHECK(self.sizes()[1] > 0 || self.sizes()[0] == 0, "upsample: Non-empty ", n + 2,
                "D data tensor expected but got a tensor with sizes ", self.sizes());
   return {sizes, self.dtype(), self.device(), suggested_format(self)};
 }
@@ -85,8 +85,8 @@ int64_t windows(IntList image, IntList kernel, IntList dilation, IntList padding
     LAMINA_CHECK(dilation[i] > 0, op, ": dilation should be greater than zero, but got ", dilation);
     LAMINA_CHECK(padding[i] >= 0, op, ": padding should be non-negative, but got ", padding);
     LAMINA_CHECK(stride[i] > 0, op, ": stride should be greater than zero, but got ", stride);
-    const int64_t room = Dim(image[i]) + Dim(2) * Dim(padding[i]) -
-                         Dim(dilation[i]) * Dim(kernel[i] - 1) - Dim(1);
+    const int64_t room =
+        Dim(image[i]) + Dim(2) * Dim(padding[i]) - Dim(dilation[i]) * Dim(kernel[i] - 1) - Dim(1);
     LAMINA_CHECK(room >= 0, op, ": Given input with spatial size ", image, ", kernel_size=", kernel,
                  ", dilation=", dilation, ", padding=", padding, ", stride=", stride,
                  ", calculated shape of the array of sliding blocks is too small (non-positive)");
@@ -128,20 +128,20 @@ ResultMeta col2im_shape(const Tensor& self, IntList output, IntList kernel, IntL
                "col2im: It is expected output_size to be two positive numbers; got ", output);
   const int64_t d = self.dim();
   const IntList x = self.sizes();
-  LAMINA_CHECK((d == 2 || d == 3) && x[static_cast<size_t>(d - 1)] > 0 &&
-                   x[static_cast<size_t>(d - 2)] > 0,
-               "col2im: Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size "
-               "and non-zero dimensions for input, but got: ",
-               x);
+  LAMINA_CHECK(
+      (d == 2 || d == 3) && x[static_cast<size_t>(d - 1)] > 0 && x[static_cast<size_t>(d - 2)] > 0,
+      "col2im: Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size "
+      "and non-zero dimensions for input, but got: ",
+      x);
   const int64_t count = windows(output, kernel, dilation, padding, stride, "col2im");
   const int64_t taps = Dim(kernel[0]) * Dim(kernel[1]);
   LAMINA_CHECK(x[static_cast<size_t>(d - 2)] % taps == 0,
                "col2im: Expected size of input's dimension 1 to be divisible by the product of "
                "kernel_size, but got input.size(1)=",
                x[static_cast<size_t>(d - 2)], " and kernel_size=", kernel);
-  LAMINA_CHECK(x[static_cast<size_t>(d - 1)] == count,
-               "col2im: Given output_size=", output, ", kernel_size=", kernel, ", dilation=",
-               dilation, ", padding=", padding, ", stride=", stride,
+  LAMINA_CHECK(x[static_cast<size_t>(d - 1)] == count, "col2im: Given output_size=", output,
+               ", kernel_size=", kernel, ", dilation=", dilation, ", padding=", padding,
+               ", stride=", stride,
                ", expected size of input's dimension 2 to match the calculated number of sliding "
                "blocks ",
                count, ", but got input.size(2)=", x[static_cast<size_t>(d - 1)]);
@@ -208,8 +208,8 @@ ResultMeta channel_shuffle_shape(const Tensor& self, int64_t groups) {
 // ---- grids ----
 namespace {
 void check_grid(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding) {
-  LAMINA_CHECK(input.dim() == 4 || input.dim() == 5,
-               "grid_sampler: expected 4D or 5D input; got ", input);
+  LAMINA_CHECK(input.dim() == 4 || input.dim() == 5, "grid_sampler: expected 4D or 5D input; got ",
+               input);
   LAMINA_CHECK(input.dtype() == grid.dtype(),
                "grid_sampler: expected input and grid to have same dtype, but input has ",
                input.dtype(), " and grid has ", grid.dtype());

@@ -151,7 +151,7 @@ class PySignature:
             flags = []
             if p.default is not None:
                 flags.append("kDefault")
-            if t.optional or p.default == "None":
+            if t.optional or p.default in ("None", "[]"):  # an empty list may be said as None
                 flags.append("kNone")
             if p.keyword_only:
                 flags.append("kKeyword")

@@ -39,8 +39,6 @@ for _module, _name in (
     ("_tensor_str", "get_printoptions"),
     ("_fork_rng", "fork_rng"),
     ("_alias", "install_as_torch"),
-    ("serialization", "load"),
-    ("serialization", "save"),
     ("compiler", "compile"),
     ("accelerator", "get_device_module"),
     *(
@@ -142,6 +140,35 @@ _SUBMODULES = (
 for _name in _SUBMODULES:
     _lazy.add_submodule(_sys.modules[__name__], _name)
 del _module, _name
+
+
+# With their own arguments, because programs look at these functions' signatures.
+def save(
+    obj,
+    f,
+    pickle_module=None,
+    pickle_protocol=2,
+    _use_new_zipfile_serialization=True,
+    _disable_byteorder_record=False,
+):
+    """See ``lamina.serialization.save``."""
+    from lamina import serialization
+
+    serialization.save(
+        obj, f, pickle_module or serialization.pickle, pickle_protocol,
+        _use_new_zipfile_serialization, _disable_byteorder_record,
+    )  # fmt: skip
+
+
+def load(
+    f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args
+):
+    """See ``lamina.serialization.load``."""
+    from lamina import serialization
+
+    return serialization.load(
+        f, map_location, pickle_module, weights_only=weights_only, mmap=mmap, **pickle_load_args
+    )
 
 
 def _attach():

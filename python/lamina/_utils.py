@@ -81,6 +81,42 @@ def _get_obj_state(obj):
     return (attributes, slots) if slots else attributes
 
 
+def _element_size(dtype):
+    """Bytes of one element."""
+    return dtype.itemsize
+
+
+def _get_available_device_type():
+    """The kind of accelerator there is: None."""
+    return None
+
+
+def _get_device_module(device_type):
+    """The module of a kind of device, ``lamina.cuda`` for "cuda"."""
+    from lamina.accelerator import get_device_module
+
+    return get_device_module(device_type)
+
+
+def _get_device_index(device, optional=False, allow_cpu=False):
+    """The index of a device given as a number, a text or a device; -1 for the CPU."""
+    if isinstance(device, str):
+        device = _C.device(device)
+    if isinstance(device, _C.device):
+        if not allow_cpu and device.type == "cpu":
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        if device.type == "cpu":
+            return -1
+        device = device.index
+    if isinstance(device, int):
+        return device
+    if device is None and optional:
+        return None
+    raise ValueError(
+        f"Expected a torch.device with a specified index or an integer, but got:{device}"
+    )
+
+
 def _flatten_dense_tensors(tensors):
     """All elements of several tensors, one after the other."""
     return _C.cat([t.contiguous().reshape(-1) for t in tensors])

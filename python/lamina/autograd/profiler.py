@@ -71,6 +71,8 @@ def events_of(
 
     def add(call, parent) -> None:
         name, _, overload = call.name.partition(".")
+        if call.kind == "user":
+            name, overload = call.name, ""
         if call.kind == "backward":
             # The engine's work around a node, and the node inside of it.
             outer = event(call, f"autograd::engine::evaluate_function: {call.name}", "")

@@ -13,8 +13,7 @@ from lamina.nn.parameter import (  # noqa: F401
     UninitializedParameter,
 )
 
-for _name in ("attention", "utils"):
-    _lazy.add_submodule(_sys.modules[__spec__.name], _name)
+_lazy.add_submodule(_sys.modules[__spec__.name], "attention")
 
 __all__ = sorted(
     [

@@ -1,9 +1,7 @@
 """Optimizers, schedules of their learning rates, averages of weights."""
 
-import sys as _sys
 from contextlib import contextmanager as _contextmanager
 
-from lamina import _lazy
 from lamina._missing import getattr_of as _getattr_of
 
 from . import lr_scheduler
@@ -23,8 +21,6 @@ from .rmsprop import RMSprop
 from .rprop import Rprop
 from .sgd import SGD
 from .sparse_adam import SparseAdam
-
-_lazy.add_submodule(_sys.modules[__spec__.name], "swa_utils")  # it needs lamina.nn
 
 __all__ = [
     "Adafactor",
@@ -86,4 +82,12 @@ def swap_in_optimizer_params_and_state(optimizer, swapin_parameters, swapin_opti
         optimizer.state, optimizer.param_groups = own_state, own_groups
 
 
-__getattr__ = _getattr_of(__name__)
+_stand_in = _getattr_of(__name__)
+
+
+def __getattr__(name):
+    if name == "swa_utils":  # it needs lamina.nn, which few optimizers do
+        from importlib import import_module
+
+        return import_module(f"{__spec__.name}.swa_utils")
+    return _stand_in(name)

@@ -142,7 +142,7 @@ class Adam(Optimizer):
     @_use_grad_for_differentiable
     def step(self, closure=None):
         """One step; `closure` computes the loss again, which is returned."""
-        loss = _closure_loss(closure)
+        loss = None if closure is None else _closure_loss(closure)
         for group in self.param_groups:
             params: list[Tensor] = []
             grads: list[Tensor] = []
@@ -154,6 +154,32 @@ class Adam(Optimizer):
                 group, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps
             )
             beta1, beta2 = group["betas"]
+            lr = group["lr"]
+            # The commonest case at once, without the passage through adam().
+            if (
+                type(lr) is type(beta1) is type(beta2) is float
+                and not group["differentiable"]
+                and not group["capturable"]
+                and "grad_scale" not in self.__dict__
+                and _are_plain(params, grads)
+                and _C._adam_step_(
+                    params,
+                    grads,
+                    exp_avgs,
+                    exp_avg_sqs,
+                    max_exp_avg_sqs,
+                    state_steps,
+                    lr,
+                    beta1,
+                    beta2,
+                    group["eps"],
+                    group["weight_decay"],
+                    group["decoupled_weight_decay"],
+                    group["amsgrad"],
+                    group["maximize"],
+                )
+            ):
+                continue
             adam(
                 params,
                 grads,
@@ -164,7 +190,7 @@ class Adam(Optimizer):
                 amsgrad=group["amsgrad"],
                 beta1=beta1,
                 beta2=beta2,
-                lr=group["lr"],
+                lr=lr,
                 weight_decay=group["weight_decay"],
                 eps=group["eps"],
                 maximize=group["maximize"],

@@ -10,12 +10,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import lamina
 from lamina import _C, Tensor
+from lamina.nn.parameter import Parameter as _Parameter
 from lamina.utils.hooks import RemovableHandle
-
-try:
-    from lamina.nn.parameter import Parameter as _Parameter
-except ImportError:
-    _Parameter = Tensor
 
 __all__ = [
     "Optimizer",
@@ -248,6 +244,13 @@ def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices: bool = Fals
     return groups
 
 
+def _traced(name):
+    """A block that a profile shows under a name."""
+    from lamina.autograd.profiler import record_function
+
+    return record_function(name)
+
+
 def register_optimizer_step_pre_hook(hook: GlobalOptimizerPreHook) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer."""
     handle = RemovableHandle(_global_optimizer_pre_hooks)
@@ -359,12 +362,17 @@ class Optimizer:
         def wrapper(*args, **kwargs):
             self = args[0]
             if not (
-                _global_optimizer_pre_hooks
+                _C._trace_running()
+                or _global_optimizer_pre_hooks
                 or _global_optimizer_post_hooks
                 or self._optimizer_step_pre_hooks
                 or self._optimizer_step_post_hooks
             ):
                 return func(*args, **kwargs)
+            with _traced(f"Optimizer.step#{type(self).__name__}.step"):
+                return run(self, args, kwargs)
+
+        def run(self, args, kwargs):
             before = chain(
                 _global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()
             )
@@ -407,6 +415,12 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients, or with ``set_to_none=False`` fill them with zeros."""
+        if _C._trace_running():
+            with _traced(self._zero_grad_profile_name):
+                return self._forget_gradients(set_to_none)
+        self._forget_gradients(set_to_none)
+
+    def _forget_gradients(self, set_to_none: bool) -> None:
         if set_to_none:
             for group in self.param_groups:
                 for p in group["params"]:

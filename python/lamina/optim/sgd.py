@@ -88,12 +88,32 @@ class SGD(Optimizer):
     @_use_grad_for_differentiable
     def step(self, closure=None):
         """One step; `closure` computes the loss again, which is returned."""
-        loss = _closure_loss(closure)
+        loss = None if closure is None else _closure_loss(closure)
         for group in self.param_groups:
             params: list[Tensor] = []
             grads: list[Tensor] = []
             buffers: list[Tensor | None] = []
             sparse = self._init_group(group, params, grads, buffers)
+            # The commonest case at once, without the passage through sgd().
+            if (
+                type(group["lr"]) is float
+                and "grad_scale" not in self.__dict__
+                and _PLAIN.issuperset(map(type, buffers))
+                and _are_plain(params, grads)
+                and not isinstance(group["weight_decay"], Tensor)
+                and _C._sgd_step_(
+                    params,
+                    grads,
+                    buffers,
+                    group["lr"],
+                    group["weight_decay"],
+                    group["momentum"],
+                    group["dampening"],
+                    group["nesterov"],
+                    group["maximize"],
+                )
+            ):
+                continue
             fresh = [i for i, buffer in enumerate(buffers) if buffer is None]
             sgd(
                 params,

@@ -7,7 +7,9 @@ import pickle
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from enum import Enum
+from typing import TypeAlias
 
 import lamina
 from lamina import _C
@@ -59,6 +61,9 @@ __all__ = [
 DEFAULT_PROTOCOL = 2
 STORAGE_KEY_SEPARATOR = ","
 StorageType = TypedStorage | UntypedStorage
+MAP_LOCATION: TypeAlias = (
+    Callable[[StorageType, str], StorageType] | _C.device | str | dict[str, str] | None
+)
 MAP_SHARED, MAP_PRIVATE = 1, 2
 
 
@@ -592,7 +597,7 @@ def _is_swapped(reader):
     if "byteorder" in reader:
         order = bytes(reader.bytes_of("byteorder")).decode("ascii", "replace")
         if order not in ("little", "big"):
-            raise ValueError("Unknown endianness type: " + order)
+            raise RuntimeError("Unknown endianness type: " + order)
         return order != sys.byteorder
     chosen = _options.load_endianness
     if chosen is LoadEndianness.LITTLE:

@@ -120,7 +120,10 @@ def load(data, restore, unpickle):
         raise RuntimeError(f"Invalid protocol version: {version}")
     info = take()
     result = take()
-    for key in take():
+    keys = take()
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+        raise RuntimeError("the list of storages is no list of texts; corrupt file?")
+    for key in keys:
         if key not in storages:
             raise RuntimeError(f"storage {key!r} has bytes, but nothing refers to it")
         storage = storages[key]
@@ -163,11 +166,6 @@ def load_tar(data, restore, pickle_module, arguments):
     import tarfile
 
     objects = {}
-
-    def read(file, persistent=None):
-        text = file.read()
-        value, used = _pickling.loaded(text, pickle_module, persistent, arguments)
-        return value, text[used:]
 
     with tarfile.open(fileobj=io.BytesIO(bytes(data)), mode="r:") as tar:
 
@@ -223,5 +221,5 @@ def load_tar(data, restore, pickle_module, arguments):
                 return pid[0]
             return objects[int(pid)]
 
-        value, _ = read(member("pickle"), persistent)
+        value, _ = _pickling.loaded(member("pickle").read(), pickle_module, persistent, arguments)
         return value

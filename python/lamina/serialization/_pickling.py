@@ -219,5 +219,6 @@ def loaded(data, pickle_module, persistent_load, arguments):
     """An object from a pickle that may call whatever it names; (object, how many bytes it took)."""
     file = io.BytesIO(data)
     unpickler = _unpickler_class(pickle_module)(file, **arguments)
-    unpickler.persistent_load = persistent_load
+    if persistent_load is not None:
+        unpickler.persistent_load = persistent_load
     return unpickler.load(), file.tell()

@@ -6,6 +6,7 @@ import lamina
 from lamina._C import _submodule_functions
 
 _nn = _submodule_functions["_nn"]
+_INFINITY = float("inf")
 
 
 def _stride(stride):
@@ -279,8 +280,11 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
 
 def _lp_pool(n: int, pool, input, norm_type, kernel_size, stride, ceil_mode):
-    if kernel_size is None:
-        raise TypeError(f"lp_pool{n}d: kernel_size must be given")
+    if norm_type in (_INFINITY, -_INFINITY):
+        largest = (max_pool1d, max_pool2d, max_pool3d)[n - 1]
+        signed = input.abs() if norm_type > 0 else -input.abs()
+        result = largest(signed, kernel_size, stride, 0, 1, ceil_mode)
+        return result if norm_type > 0 else -result
     sizes = _numbers(kernel_size, n)
     count = 1
     for size in sizes:

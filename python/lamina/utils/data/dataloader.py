@@ -349,9 +349,13 @@ class _BaseDataLoaderIter:
         raise NotImplementedError
 
     def __next__(self) -> Any:
-        if self._sampler_iter is None:
-            self._reset()  # type: ignore[call-arg]
-        data = self._next_data()
+        if lamina._C._trace_running():
+            from lamina.autograd.profiler import record_function
+
+            with record_function(self._profile_name):
+                data = self._next_data()
+        else:
+            data = self._next_data()
         self._num_yielded += 1
         if (
             self._dataset_kind == _DatasetKind.Iterable
