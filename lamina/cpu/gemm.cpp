@@ -135,6 +135,7 @@ constexpr GemmCandidate kCandidates[] = {
      run_direct},
     {"gemv", "matrix times vector by BLAS", gemv_accepts, run_gemv},
     {"vector", "matrix times vector without packing", vector_product_accepts, run_vector_product},
+    {"small", "operands in the nearest caches, read where they lie", small_accepts, run_small},
     {"packed_first", "own packed kernel where it beats BLAS", packed_first_accepts, run_packed},
     {"blas", "OpenBLAS on blocks of C", blas_accepts, run_blas},
     {"packed", "own packed kernel for this machine's vectors", packed_accepts, run_packed},

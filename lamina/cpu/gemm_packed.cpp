@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "lamina/cpu/packed.h"
 #include "lamina/cpu/scratch.h"
@@ -233,6 +234,58 @@ void run_packed(const Gemm& whole) {
       }
     }
   }
+}
+
+namespace {
+// From where on a product is no small one: B no longer stays in the second cache while A passes by.
+constexpr double kSmallWork = 1 << 20;
+}  // namespace
+
+bool small_accepts(const Gemm& g, const char** reason) {
+  if (g.dtype != ScalarType::Float32 && g.dtype != ScalarType::Float64) {
+    *reason = "small products are for float32 and float64";
+    return false;
+  }
+  if (g.k > kSmallK || double(g.m) * double(g.n) * double(g.k) > kSmallWork) {
+    *reason = "not a small product";
+    return false;
+  }
+  if (g.m < 4 || g.n < 8) {
+    *reason = "too few rows or columns for a tile of registers";
+    return false;
+  }
+  if (g.c_col_stride != 1 && g.c_row_stride != 1) {
+    *reason = "neither rows nor columns of the result are adjacent";
+    return false;
+  }
+  return true;
+}
+
+void run_small(const Gemm& g) {
+  const PackedKernels& kernels = packed_level().kernels[packed_type(g.dtype)];
+  SmallProduct p{.m = g.m,
+                 .n = g.n,
+                 .k = g.k,
+                 .a = g.a,
+                 .a_row_stride = g.a_row_stride,
+                 .a_col_stride = g.a_col_stride,
+                 .b = g.b,
+                 .b_row_stride = g.b_row_stride,
+                 .b_col_stride = g.b_col_stride,
+                 .c = g.c,
+                 .c_row_stride = g.c_row_stride,
+                 .alpha = g.alpha,
+                 .beta = g.beta};
+  if (g.c_col_stride != 1) {  // C^T = B^T A^T
+    std::swap(p.m, p.n);
+    std::swap(p.a, p.b);
+    p.a_row_stride = g.b_col_stride;
+    p.a_col_stride = g.b_row_stride;
+    p.b_row_stride = g.a_col_stride;
+    p.b_col_stride = g.a_row_stride;
+    p.c_row_stride = g.c_col_stride;
+  }
+  kernels.small(p);
 }
 
 }  // namespace lamina::cpu

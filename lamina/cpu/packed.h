@@ -28,6 +28,20 @@ struct PackedBlock {
   Scalar alpha = 1, beta = 0;
 };
 
+// A product that fits the nearest caches: A is read where it lies, and so is B where its columns are
+// adjacent. C has unit column stride; k is at most kSmallK.
+inline constexpr int64_t kSmallK = 512;
+struct SmallProduct {
+  int64_t m = 0, n = 0, k = 0;
+  const void* a = nullptr;
+  int64_t a_row_stride = 0, a_col_stride = 0;
+  const void* b = nullptr;
+  int64_t b_row_stride = 0, b_col_stride = 0;
+  void* c = nullptr;
+  int64_t c_row_stride = 0;
+  Scalar alpha = 1, beta = 0;
+};
+
 struct PackedKernels {
   int mr, nr;   // rows and columns of the innermost tile
   size_t item;  // bytes of the computing type
@@ -35,6 +49,7 @@ struct PackedKernels {
   void (*pack)(void* out, const void* in, ScalarType type, int64_t lanes, int64_t k,
                int64_t lane_stride, int64_t k_stride, int width);
   void (*block)(const PackedBlock& block);
+  void (*small)(const SmallProduct& product);
   // C = alpha * work + beta * C in C's type, rounded once. work is (rows, cols) with row stride
   // work_stride.
   void (*finish)(void* c, ScalarType type, int64_t row_stride, int64_t col_stride, const void* work,
@@ -66,5 +81,7 @@ const PackedLevel& packed_level();
 // -1 for types that have no packed product.
 int packed_type(ScalarType type);
 void run_packed(const Gemm& g);
+bool small_accepts(const Gemm& g, const char** reason);
+void run_small(const Gemm& g);
 
 }  // namespace lamina::cpu

@@ -257,6 +257,102 @@ void block(const PackedBlock& g) {
   }
 }
 
+// --- small products ----------------------------------------------------------------------------------------------------
+// As tile(), with A where it lies and B in rows of b_step elements.
+template <class T, int kRows>
+[[gnu::noinline]] void strided_tile(int64_t k, const T* a, int64_t a_row, int64_t a_col, const T* b,
+                                    int64_t b_step, T* c, int64_t c_stride, int64_t cols,
+                                    Scale<T> scale) {
+  constexpr int kL = kLanes<T>;
+  Vec<T> acc[kRows][2] = {};
+#pragma GCC unroll 2
+  for (int64_t p = 0; p < k; ++p) {
+    const Vec<T> b0 = load_vector(b), b1 = load_vector(b + kL);
+#pragma GCC unroll 12
+    for (int i = 0; i < kRows; ++i) {
+      const Vec<T> x = a[i * a_row] - Vec<T>{};
+      acc[i][0] = multiply_add<T>(x, b0, acc[i][0]);
+      acc[i][1] = multiply_add<T>(x, b1, acc[i][1]);
+    }
+    a += a_col;
+    b += b_step;
+  }
+  alignas(64) T out[kRows][2 * kL];
+  if (cols < 2 * kL) {
+    __builtin_memcpy(out, acc, sizeof out);
+    for (int i = 0; i < kRows; ++i)
+      for (int64_t j = 0; j < cols; ++j) {
+        T& target = c[i * c_stride + j];
+        const T v = scale.alpha == T(1) ? out[i][j] : static_cast<T>(scale.alpha * out[i][j]);
+        target = scale.beta == T(0) ? v : static_cast<T>(target * scale.beta + v);
+      }
+    return;
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < kRows; ++i) {
+    T* row = c + i * c_stride;
+    if (scale.alpha != T(1)) {
+      acc[i][0] *= scale.alpha;
+      acc[i][1] *= scale.alpha;
+    }
+    if (scale.beta != T(0)) {
+      acc[i][0] += load_vector(row) * scale.beta;
+      acc[i][1] += load_vector(row + kL) * scale.beta;
+    }
+    store_vector(row, acc[i][0]);
+    store_vector(row + kL, acc[i][1]);
+  }
+}
+
+template <class T>
+void small(const SmallProduct& g) {
+  constexpr int64_t kNr = 2 * kLanes<T>;
+  const auto* a = static_cast<const T*>(g.a);
+  const auto* b = static_cast<const T*>(g.b);
+  auto* c = static_cast<T*>(g.c);
+  const Scale<T> scale{scalar_as<T>(g.alpha), scalar_as<T>(g.beta)};
+  alignas(64) T panel[kSmallK * kNr];
+  for (int64_t j = 0; j < g.n; j += kNr) {
+    const int64_t cols = g.n - j < kNr ? g.n - j : kNr;
+    const T* from = b + j * g.b_col_stride;
+    int64_t step = g.b_row_stride;
+    // The last columns are padded, so that whole vectors may be read.
+    if (g.b_col_stride != 1 || cols < kNr) {
+      pack_panels<T, T, kNr>(panel, from, cols, g.k, g.b_col_stride, g.b_row_stride);
+      from = panel;
+      step = kNr;
+    }
+    for (int64_t i = 0; i < g.m; i += kMr) {
+      const T* rows = a + i * g.a_row_stride;
+      T* to = c + i * g.c_row_stride + j;
+      switch (g.m - i < kMr ? g.m - i : kMr) {
+#define LAMINA_CASE(n)                                                                           \
+  case n:                                                                                        \
+    strided_tile<T, n>(g.k, rows, g.a_row_stride, g.a_col_stride, from, step, to, g.c_row_stride, \
+                       cols, scale);                                                             \
+    break;
+        LAMINA_CASE(1)
+        LAMINA_CASE(2)
+        LAMINA_CASE(3)
+        LAMINA_CASE(4)
+        LAMINA_CASE(5)
+        LAMINA_CASE(6)
+#if LAMINA_PACKED_BYTES == 64
+        LAMINA_CASE(7)
+        LAMINA_CASE(8)
+        LAMINA_CASE(9)
+        LAMINA_CASE(10)
+        LAMINA_CASE(11)
+        LAMINA_CASE(12)
+#endif
+#undef LAMINA_CASE
+        default:
+          break;
+      }
+    }
+  }
+}
+
 template <class T, class S>
 void finish_as(S* c, int64_t row_stride, int64_t col_stride, const T* work, int64_t work_stride,
                int64_t rows, int64_t cols, T alpha, T beta) {
@@ -314,7 +410,7 @@ void finish(void* c, ScalarType type, int64_t row_stride, int64_t col_stride, co
 
 template <class T>
 constexpr PackedKernels kernels_of() {
-  return {kMr, 2 * kLanes<T>, sizeof(T), pack<T>, block<T>, finish<T>};
+  return {kMr, 2 * kLanes<T>, sizeof(T), pack<T>, block<T>, small<T>, finish<T>};
 }
 
 }  // namespace
