@@ -59,3 +59,18 @@ def test_erfinv():
     z = lamina.tensor([-0.9, 0.1, 0.7], dtype=lamina.float64, requires_grad=True)
     assert lamina.autograd.gradcheck(lamina.special.erfinv, (z,))
     assert lamina.autograd.gradgradcheck(lamina.erfinv, (z,))
+
+
+def test_fill_diagonal():
+    for shape in ((3, 3), (2, 5), (5, 2), (3, 3, 3)):
+        a, x = np.zeros(shape), lamina.zeros(shape, dtype=lamina.float64)
+        np.fill_diagonal(a, 7)
+        assert x.fill_diagonal_(7) is x
+        np.testing.assert_array_equal(x.numpy(), a)
+    a = np.zeros((8, 2))
+    np.fill_diagonal(a, 7, wrap=True)
+    wrapped = lamina.zeros(8, 2).fill_diagonal_(7, wrap=True)
+    np.testing.assert_array_equal(wrapped.numpy(), a)
+    for shape in ((3,), (2, 3, 3)):
+        with pytest.raises(RuntimeError):
+            lamina.zeros(shape).fill_diagonal_(1)

@@ -14,8 +14,9 @@ namespace {
 
 constexpr int64_t kPoints = 448;                       // of the output grid, about, in a block
 constexpr int64_t kManyPoints = 2048, kFewSteps = 64;  // in a block, where a point is little work
-constexpr int64_t kPieceSteps = 288;                   // of k, about, whose rows are held at once
-constexpr int64_t kBlockRows = 192;                    // of the weights
+constexpr int64_t kReadInPlace = 16;  // channels that are read where they lie: each is a page
+constexpr int64_t kPieceSteps = 288;  // of k, about, whose rows are held at once
+constexpr int64_t kBlockRows = 192;   // of the weights
 constexpr int64_t kWantedBlocks = 16;
 constexpr int64_t kChunkWork = 1 << 18;  // multiply-adds
 
@@ -89,8 +90,9 @@ Plan::Plan(const TapSum& s)
     weights_adjacent_ = weights_adjacent_ && weight_offsets_[i] == static_cast<int64_t>(i);
   // What lies as the kernels read and write needs no copy.
   const bool whole = item_ == from_item_;
-  reads_in_place_ = whole && is_plain(s.axes[1]) && is_plain(s.axes[2]) && s.axes[1].out == 1 &&
-                    s.source.space[2] == 1 && s.axes[0].taps.size() == 1 && s.axes[0].taps[0] == 0;
+  reads_in_place_ = whole && planes_ <= kReadInPlace && is_plain(s.axes[1]) &&
+                    is_plain(s.axes[2]) && s.axes[1].out == 1 && s.source.space[2] == 1 &&
+                    s.axes[0].taps.size() == 1 && s.axes[0].taps[0] == 0;
   writes_in_place_ = whole && block_lines_ == 1 && s.target.space[2] == 1;
   writes_lines_ = whole && s.rows <= 2 && planes_ <= piece_ && s.target.space[2] == 1 &&
                   block_width_ % k_.lanes == 0 && !s.bias.data;
@@ -230,7 +232,7 @@ void Plan::report() const {
   const char* name = reads_in_place_ ? "pointwise" : writes_lines_ ? "lines" : "window";
   if (!reads_in_place_) {
     event::t_listener->on_refusal(
-        "pointwise", "not one tap at the place itself, on float32 or float64 rows without gaps");
+        "pointwise", "not one tap at the place itself, on few channels of rows without gaps");
     if (!writes_lines_)
       event::t_listener->on_refusal(
           "lines",

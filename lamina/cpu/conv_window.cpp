@@ -54,8 +54,8 @@ Window::Window(const TapAxis& y, const TapAxis& x, int64_t rows, int64_t width)
                     lines, " lines and ", halo, " columns between the first and the last tap");
   pitch_ = width + halo - std::min(shared, halo);
   lines_ = rows + lines;
-  // One pitch of slack: the last row's zeros, and points past the end that count for nothing.
-  const int64_t part = (lines_ + 1) * pitch_ + 16;
+  // Slack for the last row's zeros and for points past the end, which count for nothing.
+  const int64_t part = lines_ * pitch_ + std::min(shared, halo) + 16;
   plane_ = part * static_cast<int64_t>(ys_.size() * xs_.size());
   for (size_t i = 0; i < y.taps.size(); ++i)
     for (size_t j = 0; j < x.taps.size(); ++j) {

@@ -211,6 +211,7 @@ def install_as_torch():
             _rename(name, module)
     lamina.__version__ = TorchVersion(VERSION)
     sys.modules["torch"] = lamina
+    lamina.torch = lamina  # programs write torch.torch
     sys.meta_path.insert(0, _Finder())
 
 

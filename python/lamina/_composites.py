@@ -561,6 +561,29 @@ def range(start=0, end=None, step=1, **options):  # noqa: A001
     return (_C.arange(count) * step + start).to(options["dtype"])
 
 
+@overridable
+def fill_diagonal_(input, fill_value, wrap=False):
+    """Set the main diagonal, in place; with `wrap` that of a tall matrix starts again after a row left out.
+
+    Raises RuntimeError for less than 2 dimensions, and for more of different sizes.
+    """
+    sizes = input.shape
+    if input.dim() < 2:
+        raise RuntimeError(f"fill_diagonal_: dimensions must be larger than 1; got {input.dim()}")
+    if input.dim() > 2 and len(set(sizes)) > 1:
+        raise RuntimeError(
+            f"fill_diagonal_: all dimensions must be of equal length; got {list(sizes)}"
+        )
+    n = min(sizes)
+    if n == 0:
+        return input
+    places = _C.arange(n)
+    input[(places,) * input.dim()] = fill_value
+    if wrap and input.dim() == 2 and sizes[0] > sizes[1] + 1:
+        fill_diagonal_(input[sizes[1] + 1 :], fill_value, True)
+    return input
+
+
 NAMES = (
     "atleast_2d", "atleast_3d", "aminmax", "cdist", "detach_", "dsplit", "einsum", "get_device",
     "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "norm", "range", "resize_as_", "std_mean",
@@ -568,6 +591,6 @@ NAMES = (
     "triu_indices", "unique", "unique_consecutive", "var_mean", "vsplit",
 )  # fmt: skip
 METHODS = (
-    "aminmax", "hsplit", "vsplit", "dsplit", "norm", "resize_as_", "take_along_dim", "tensor_split",
+    "fill_diagonal_", "aminmax", "hsplit", "vsplit", "dsplit", "norm", "resize_as_", "take_along_dim", "tensor_split",
     "unique", "unique_consecutive",
 )  # fmt: skip
