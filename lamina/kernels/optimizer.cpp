@@ -10,6 +10,7 @@
 #include "lamina/generated/declarations.h"
 #include "lamina/kernels/result.h"
 #include "lamina/queue/parallel.h"
+#include "lamina/tile/adam.h"
 #include "lamina/tile/tile.h"
 
 namespace lamina {
@@ -89,6 +90,14 @@ class Step {
     op(Op::add, dst, self, kT0);
   }
 
+  // The program is Adam's, of the first seven numbers: there is one loop for it.
+  void use_adam(bool shrink, bool penalty, bool maximize) {
+    is_adam_ = true;
+    adam_.shrink = shrink;
+    adam_.penalty = penalty;
+    adam_.maximize = maximize;
+  }
+
   // Whether every operand is what a program can work on: real floating numbers that are there,
   // gradients and states of the parameter's sizes.
   bool serves() const {
@@ -165,6 +174,10 @@ class Step {
       const auto size = static_cast<int64_t>(item_size(type));
       const int64_t block = kBlockBytes / size;
       const int64_t longest = std::min(block, chunk.end - chunk.begin);
+      if (is_adam_) {
+        work_adam(sets[item.numbers], item, chunk, scratch);
+        continue;
+      }
       for (int r = kFirstNumber; r < kRegisters; ++r) reg[r] = scratch[r];
       if (filled_set != item.numbers || filled_type != type || filled < longest) {
         for (int k = 0; k < num_numbers_; ++k)
@@ -196,6 +209,34 @@ class Step {
     }
   }
 
+  using Scratch = char[kRegisters][kBlockBytes];
+  void work_adam(const Numbers& numbers, const Item& item, const Chunk& chunk,
+                 Scratch& scratch) const {
+    tile::AdamStep step = adam_;
+    step.decay = numbers[0], step.weight1 = numbers[1], step.keep2 = numbers[2];
+    step.weight2 = numbers[3], step.correction2 = numbers[4], step.epsilon = numbers[5];
+    step.rate = numbers[6];
+    const ScalarType type = item.compute;
+    const bool converts =
+        std::any_of(item.dtype, item.dtype + 4, [&](ScalarType t) { return t != type; });
+    const int64_t block =
+        converts ? kBlockBytes / static_cast<int64_t>(item_size(type)) : chunk.end - chunk.begin;
+    for (int64_t at = chunk.begin; at < chunk.end; at += block) {
+      const int64_t n = std::min(block, chunk.end - at);
+      char *memory[4], *values[4];
+      for (int k = 0; k < 4; ++k) {
+        memory[k] =
+            static_cast<char*>(item.data[k]) + at * static_cast<int64_t>(item_size(item.dtype[k]));
+        values[k] = item.dtype[k] == type ? memory[k] : scratch[k];
+        if (item.dtype[k] != type) tile::convert(scratch[k], type, memory[k], item.dtype[k], n);
+      }
+      tile::adam_step(type, values[0], values[1], values[2], values[3], step, n);
+      for (int k = 0; k < 4; ++k)
+        if (k != 1 && item.dtype[k] != type)
+          tile::convert(memory[k], item.dtype[k], scratch[k], type, n);
+    }
+  }
+
   static void repeat(char* to, ScalarType type, double value, int64_t n) {
     if (type == ScalarType::Float64)
       std::fill_n(reinterpret_cast<double*>(to), n, value);
@@ -206,6 +247,8 @@ class Step {
   const char* name_;
   TensorList lists_[kMaxTensors];
   int num_lists_ = 1;
+  bool is_adam_ = false;
+  tile::AdamStep adam_{};
   int num_numbers_ = 0;
   tile::Instr code_[kMaxCode];
   int num_code_ = 0;
@@ -317,6 +360,8 @@ bool adam_step(TensorList self, TensorList grads, TensorList exp_avgs, TensorLis
   step.op(Op::div, kT0, kT0, correction2);
   step.op(Op::add, kT0, kT0, epsilon);
   step.addcdiv(kParam, rate, m, kT0);
+  if (!amsgrad)
+    step.use_adam(decoupled && weight_decay != 0, !decoupled && weight_decay != 0, maximize);
   if (!step.serves() || !are_counts(self, steps)) return false;
   const Counts counts(steps);
   step.run(counts.numbers([&](double t) {

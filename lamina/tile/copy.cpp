@@ -6,6 +6,7 @@
 #include "lamina/core/float_types.h"
 #include "lamina/event/event.h"
 #include "lamina/queue/parallel.h"
+#include "lamina/tile/adam.h"
 #include "lamina/tile/plan.h"
 
 namespace lamina::tile {
@@ -194,6 +195,11 @@ void direct_with_single(Op op, ScalarType compute, int single, void* out, const 
     loop(static_cast<char*>(out) + i * out_size, source[0] + (single & 1 ? 0 : i * size[0]),
          source[1] + (single & 2 ? 0 : i * size[1]), nullptr, count);
   }
+}
+
+void adam_step(ScalarType type, void* param, const void* grad, void* mean, void* square,
+               const AdamStep& step, int64_t n) {
+  level().adam[memory_slot(type)](param, grad, mean, square, step, n);
 }
 
 }  // namespace lamina::tile

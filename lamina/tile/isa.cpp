@@ -34,6 +34,7 @@ constinit std::atomic<Isa> g_isa{Isa::Baseline};
     ns::fill_folds(l);       \
     ns::fill_rows(l);        \
     ns::fill_norms(l);       \
+    ns::fill_adam(l);        \
   } while (0)
 
 void fill(Isa level) {

@@ -9,6 +9,8 @@
 
 namespace lamina::tile {
 
+struct AdamStep;
+
 // Slots of element types: those of detail::kSlotOf, then the types that exist only in memory.
 inline constexpr int kNumSlots = 17;
 constexpr int memory_slot(ScalarType t) {
@@ -91,6 +93,8 @@ struct Level {
   // *position = first place of the largest [0] or smallest [1] element or of a NaN; n <= kLeaf.
   void (*find[2][detail::kTypeSlots])(void* position, const void* x, int64_t n) = {};
   RowKernels rows[detail::kTypeSlots] = {};
+  void (*adam[detail::kTypeSlots])(void* param, const void* grad, void* mean, void* square,
+                                   const AdamStep& step, int64_t n) = {};
 
   void put(Op op, int slot, DirectLoop loop) {
     loops[static_cast<int>(op) * detail::kTypeSlots + slot] = loop;
@@ -119,6 +123,7 @@ const Level& level();  // the one in use
   void fill_folds(Level&);            \
   void fill_rows(Level&);             \
   void fill_norms(Level&);            \
+  void fill_adam(Level&);             \
   }
 LAMINA_TILE_DECLARE_LEVEL(baseline)
 LAMINA_TILE_DECLARE_LEVEL(avx2)
