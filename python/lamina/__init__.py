@@ -237,6 +237,7 @@ def _attach():
     Tensor.__idiv__ = Tensor.__itruediv__  # noqa: F405
     Tensor.__array_priority__ = 1000  # noqa: F405
     Tensor.__module__ = "lamina"  # noqa: F405
+    _C._TensorMeta = type(Tensor)  # noqa: F405
 
 
 _attach()
