@@ -91,7 +91,7 @@ for _name in (
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype",
 ):  # fmt: skip
     globals()[_name] = _lazy.later("lamina.amp.autocast_mode", _name)
-_ORDER = ("median", "nanmedian", "kthvalue", "msort", "bincount")
+_ORDER = ("median", "nanmedian", "kthvalue", "msort", "bincount", "histc")
 for _name in (*_ORDER, "searchsorted", "bucketize"):
     globals()[_name] = _lazy.later("lamina._order", _name)
 erfinv = _lazy.later("lamina._erfinv", "erfinv")
