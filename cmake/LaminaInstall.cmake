@@ -39,11 +39,12 @@ if(LAMINA_PYTHON)
   install(DIRECTORY "${CMAKE_SOURCE_DIR}/python/lamina/" DESTINATION "${LAMINA_PYTHON_DIR}"
           FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "_peer_names.txt"
           PATTERN "__pycache__" EXCLUDE)
-  # The demo's digits, with their credit.
+  # The demo's data, with their credit.
   install(FILES "${CMAKE_SOURCE_DIR}/examples/data/digits.csv.gz"
+                "${CMAKE_SOURCE_DIR}/examples/data/kjv-excerpt.txt.gz"
           DESTINATION "${LAMINA_PYTHON_DIR}/demo")
   install(FILES "${CMAKE_SOURCE_DIR}/examples/data/README.md"
-          DESTINATION "${LAMINA_PYTHON_DIR}/demo" RENAME digits.md)
+          DESTINATION "${LAMINA_PYTHON_DIR}/demo" RENAME data.md)
   foreach(file IN LISTS LAMINA_GEN_python)
     # gen/python/lamina/x.pyi lands as lamina/x.pyi
     file(RELATIVE_PATH place "${LAMINA_GEN_DIR}" "${file}")

@@ -1,7 +1,7 @@
-"""Trains a classifier on the digits of examples/data; the program is in python/lamina/demo.
+"""Trains networks on the digits and the text of examples/data; the program is in python/lamina/demo.
 
-The network, the optimizer and the loop are in python/lamina/demo/digits.py, a hundred lines of
-tensors and gradients; examples/cpp/digits.cpp is the same in C++.
+A network, its optimizer and its loop in tensors and gradients alone are in python/lamina/demo/digits.py, a hundred
+lines; examples/cpp/digits.cpp is the same in C++.
 """
 
 import sys

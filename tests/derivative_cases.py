@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from derivative_cases_spatial import spatial_cases
+
 import lamina
 from opgen.emit.kernels import categories
 from opgen.generate import read
@@ -388,4 +390,5 @@ def cases(dtype):
             if letter in categories(op) or op.name == "complex":
                 yield from _pointwise(op, dtype, 10 * seed)
     yield from _cases(dtype)
+    yield from spatial_cases(dtype, Case, _shaped)
     yield from _composites(dtype)

@@ -51,19 +51,25 @@ def test_training_reaches_97_percent_and_repeats_itself():
     assert losses[0] == losses[1]
 
 
-def test_demo_command():
+def test_demo_command(tmp_path):
     pytest.importorskip("tqdm")
-    began = time.monotonic()
-    run = demo("--quick")
+    run = demo("--quick", "--out", str(tmp_path))
     assert run.returncode == 0, run.stderr
-    assert time.monotonic() - began < 10 or "LAMINA_SANITIZED" in os.environ
-    assert float(re.search(r"Test accuracy ([\d.]+)%", run.stdout)[1]) >= 97
+    for name, least in (("perceptron", 97), ("convolutional", 98)):
+        found = re.search(rf"Test accuracy ([\d.]+)% of the {name} network", run.stdout)
+        assert float(found[1]) >= least
+        kept = lamina.load(tmp_path / f"{name}.pt")
+        assert 100 * kept["accuracy"] == pytest.approx(float(found[1]), abs=0.005)
     assert "right" in run.stdout and "samples/s" in run.stderr
+    assert lamina.load(tmp_path / "characters.pt")["loss"] < 3
+    page = (tmp_path / "report.html").read_text()
+    assert "aten::_fused_attention" in page and "Memory during" in page and "<polyline" in page
 
 
-def test_demo_with_a_terminal_without_blocks():
+def test_demo_with_a_terminal_without_blocks(tmp_path):
     pytest.importorskip("tqdm")
-    run = demo("--epochs", "1", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    arguments = ["--epochs", "1", "--steps", "1", "--out", str(tmp_path)]
+    run = demo(*arguments, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert run.returncode == 0, run.stderr
 
 
@@ -72,6 +78,7 @@ def test_demo_with_a_terminal_without_blocks():
     [
         (["--data", "no-such-file"], "cannot read the digits"),
         (["--data", __file__], "cannot read the digits"),
+        (["--text", __file__], "cannot read the text"),
         (["--epochs", "0"], "at least 1"),
     ],
 )
@@ -81,17 +88,21 @@ def test_demo_refuses(arguments, words):
     assert run.returncode in (1, 2) and words in run.stderr and "Traceback" not in run.stderr
 
 
-def test_demo_stops_at_an_interrupt():
+def test_demo_stops_at_an_interrupt_and_keeps_the_best(tmp_path):
     pytest.importorskip("tqdm")
-    command = [sys.executable, "-m", "lamina.demo", "--epochs", "1000000"]
+    command = [sys.executable, "-m", "lamina.demo", "--epochs", "1000000", "--out", str(tmp_path)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        process.stderr.read(40)  # the bar is there: training has begun
+        kept = tmp_path / "perceptron.pt"
+        deadline = time.monotonic() + 60
+        while not kept.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Stopped." in errors and "Traceback" not in errors
+    assert "Stopped." in errors and str(kept) in errors and "Traceback" not in errors
+    assert lamina.load(kept)["accuracy"] > 0.5
 
 
 def build(source, folder):

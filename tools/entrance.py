@@ -52,10 +52,10 @@ def make_parser() -> argparse.ArgumentParser:
     demo = add(
         "demo",
         demonstrate,
-        "train a classifier on real handwritten digits and show its guesses",
+        "train networks on handwritten digits and a text, save and load them, explain a step",
         "Further arguments go to examples/digits.py: see ./run demo -- --help.",
     )
-    demo.add_argument("--quick", action="store_true", help="a short training, done in 10 seconds")
+    demo.add_argument("--quick", action="store_true", help="short trainings, done in 20 seconds")
     demo.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
     test = add("test", suites.test, "build and run every test, C++ and Python")
@@ -96,7 +96,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def demonstrate(options: argparse.Namespace) -> int:
-    """Train the digits classifier."""
+    """Train the networks of the demo."""
     python = install.ensure_installed()
     arguments = [a for a in options.rest if a != "--"]
     if options.quick:

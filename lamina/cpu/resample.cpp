@@ -147,33 +147,98 @@ ResampleAxis resample_axis(Resample mode, int64_t in, int64_t out, bool align_co
   return axis;
 }
 
+namespace {
+
+// Two elements and two weights for each place of a row; a weight of zero leaves its element out.
+template <class T>
+struct Pairs {
+  std::vector<int64_t> a, b;
+  std::vector<T> wa, wb;
+
+  explicit Pairs(const ResampleAxis& axis) {
+    for (size_t o = 0; o < axis.first.size(); ++o) {
+      const auto i = static_cast<size_t>(axis.first[o]);
+      const bool two = axis.count[o] == 2 && axis.weight[i + 1] != 0;
+      a.push_back(axis.index[i]);
+      wa.push_back(static_cast<T>(axis.weight[i]));
+      b.push_back(two ? axis.index[i + 1] : 0);
+      wb.push_back(two ? static_cast<T>(axis.weight[i + 1]) : T(0));
+    }
+  }
+  void row(const T* in, T* out) const {
+    for (size_t o = 0; o < a.size(); ++o) {
+      T sum = wa[o] * in[a[o]];
+      if (wb[o] != 0) sum += wb[o] * in[b[o]];
+      out[o] = sum;
+    }
+  }
+};
+
+bool at_most(const ResampleAxis& axis, int64_t count) {
+  return std::all_of(axis.count.begin(), axis.count.end(), [&](int64_t c) { return c <= count; });
+}
+
+// One element for each place: rows are gathered, and a row that comes again is copied.
+template <class T>
+void gather(const std::array<ResampleAxis, 3>& axes, int64_t planes, const T* in, T* out) {
+  const int64_t lines = axes[1].in, width = axes[2].in, to_width = axes[2].out;
+  each_plane(axes, planes, [&](int64_t p) {
+    const T* plane = in + p * axes[0].in * lines * width;
+    T* to = out + p * axes[0].out * axes[1].out * to_width;
+    for (const int64_t iz : axes[0].index) {
+      const T* before = nullptr;
+      for (const int64_t iy : axes[1].index) {
+        const T* row = plane + (iz * lines + iy) * width;
+        if (row == before)
+          std::copy_n(to - to_width, to_width, to);
+        else
+          for (int64_t x = 0; x < to_width; ++x) to[x] = row[axes[2].index[static_cast<size_t>(x)]];
+        before = row;
+        to += to_width;
+      }
+    }
+  });
+}
+
+}  // namespace
+
 // Rows are combined first, whole; then each place of the result's row takes its elements.
 template <class T>
 void resample(const std::array<ResampleAxis, 3>& axes, int64_t planes, const T* in, T* out) {
+  if (at_most(axes[0], 1) && at_most(axes[1], 1) && at_most(axes[2], 1))
+    return gather(axes, planes, in, out);
   const Taps z{axes[0]}, y{axes[1]}, x{axes[2]};
   const int64_t lines = axes[1].in, width = axes[2].in;
+  const bool paired = at_most(axes[2], 2);
+  const Pairs<T> pairs(paired ? axes[2] : ResampleAxis{});
   each_plane(axes, planes, [&](int64_t p) {
     const T* plane = in + p * axes[0].in * lines * width;
     T* to = out + p * axes[0].out * axes[1].out * axes[2].out;
-    std::vector<T> line(static_cast<size_t>(width));
+    std::vector<T> combined(static_cast<size_t>(width));
+    T* line = combined.data();
     for (int64_t oz = 0; oz < axes[0].out; ++oz)
       for (int64_t oy = 0; oy < axes[1].out; ++oy) {
-        std::fill(line.begin(), line.end(), T(0));
+        bool first = true;
         z.each(oz, [&](int64_t iz, double wz) {
           y.each(oy, [&](int64_t iy, double wy) {
             const T* row = plane + (iz * lines + iy) * width;
             const T w = static_cast<T>(wz) * static_cast<T>(wy);
-            if (w == T(1))
-              for (int64_t i = 0; i < width; ++i) line[static_cast<size_t>(i)] += row[i];
+            if (first)
+              for (int64_t i = 0; i < width; ++i) line[i] = w * row[i];
             else
-              for (int64_t i = 0; i < width; ++i) line[static_cast<size_t>(i)] += w * row[i];
+              for (int64_t i = 0; i < width; ++i) line[i] += w * row[i];
+            first = false;
           });
         });
+        if (first) std::fill_n(line, width, T(0));
+        if (paired) {
+          pairs.row(line, to);
+          to += axes[2].out;
+          continue;
+        }
         for (int64_t ox = 0; ox < axes[2].out; ++ox) {
           T sum = 0;
-          x.each(ox, [&](int64_t ix, double w) {
-            sum += static_cast<T>(w) * line[static_cast<size_t>(ix)];
-          });
+          x.each(ox, [&](int64_t ix, double w) { sum += static_cast<T>(w) * line[ix]; });
           *to++ = sum;
         }
       }

@@ -135,20 +135,22 @@ struct Columns {
     for (size_t i = 0; i + 2 < image.size(); ++i) planes *= image[i];
   }
 
-  // f(column index, image index) for each element of a window that lies in the image; columns of a
-  // plane are (kernel_h, kernel_w, rows, cols).
+  // f(column index, image index, step in the image, count) for each stretch of elements that lie in
+  // the image; columns of a plane are (kernel_h, kernel_w, rows, cols).
   template <class F>
   void each(F&& f) const {
-    int64_t at = 0;
     for (int64_t i = 0; i < kernel_h; ++i)
-      for (int64_t j = 0; j < kernel_w; ++j)
+      for (int64_t j = 0; j < kernel_w; ++j) {
+        const int64_t offset = j * dilation[1] - padding[1], step = stride[1];
+        const int64_t first = std::min(offset >= 0 ? 0 : (-offset + step - 1) / step, cols);
+        const int64_t last = std::clamp(offset >= w ? 0 : (w - 1 - offset) / step + 1, first, cols);
         for (int64_t y = 0; y < rows; ++y) {
           const int64_t iy = y * stride[0] - padding[0] + i * dilation[0];
-          for (int64_t x = 0; x < cols; ++x, ++at) {
-            const int64_t ix = x * stride[1] - padding[1] + j * dilation[1];
-            if (iy >= 0 && iy < h && ix >= 0 && ix < w) f(at, iy * w + ix);
-          }
+          if (iy < 0 || iy >= h || first == last) continue;
+          f(((i * kernel_w + j) * rows + y) * cols + first, iy * w + first * step + offset, step,
+            last - first);
         }
+      }
   }
   int64_t column_count() const { return kernel_h * kernel_w * rows * cols; }
   template <class F>
@@ -173,7 +175,12 @@ void im2col(const Tensor& result, const Tensor& self, IntList kernel, IntList di
     c.each_plane([&](int64_t p) {
       const T* from = in.data_as<T>() + p * c.h * c.w;
       T* to = result.data_as<T>() + p * c.column_count();
-      c.each([&](int64_t at, int64_t image) { to[at] = from[image]; });
+      c.each([&](int64_t at, int64_t image, int64_t step, int64_t count) {
+        if (step == 1)
+          std::copy_n(from + image, count, to + at);
+        else
+          for (int64_t i = 0; i < count; ++i) to[at + i] = from[image + i * step];
+      });
     });
   });
 }
@@ -192,11 +199,12 @@ void col2im(const Tensor& result, const Tensor& self, IntList, IntList kernel, I
       c.each_plane([&](int64_t p) {
         const T* from = in.data_as<T>() + p * c.column_count();
         T* to = out.tensor().template data_as<T>() + p * c.h * c.w;
-        c.each([&](int64_t at, int64_t image) {
-          if constexpr (std::is_same_v<T, bool>)
-            to[image] = to[image] || from[at];
-          else
-            to[image] += from[at];
+        c.each([&](int64_t at, int64_t image, int64_t step, int64_t count) {
+          for (int64_t i = 0; i < count; ++i)
+            if constexpr (std::is_same_v<T, bool>)
+              to[image + i * step] = to[image + i * step] || from[at + i];
+            else
+              to[image + i * step] += from[at + i];
         });
       });
   });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lamina/dispatch/library.h"
+#include "lamina/event/event.h"
 #include "lamina/lamina.h"
 
 using namespace lamina;
@@ -322,6 +323,52 @@ TEST(Observer, SeesNestedCallsAndReturnsUnderErrors) {
   int depth = 0;
   for (const std::string& e : recorder.events) depth += e.back() == '{' ? 1 : -1;
   EXPECT_EQ(depth, 0);
+}
+
+struct ValueRecorder final : dispatch::Observer {
+  void on_call(const Operator&, KeySet, dispatch::RawKernel) override {}
+  void on_return(const Operator&) override {}
+  bool wants_values() const override { return true; }
+  void on_arguments(const Stack& stack) override { arguments.push_back(stack); }
+  void on_results(const Stack& stack) override { results.push_back(stack); }
+  std::vector<Stack> arguments, results;
+};
+
+TEST(Observer, GetsArgumentsAndResultsWhereItWantsThem) {
+  const Tensor a = from_values<float>({1, 2, 3, 4}, {2, 2});
+  ValueRecorder recorder;
+  const dispatch::ObserverGuard watch(&recorder);
+  const Tensor sum = ops::add(a, Scalar(2), Scalar(1));
+  ASSERT_FALSE(recorder.results.empty());
+  EXPECT_EQ(recorder.arguments.size(), recorder.results.size());
+  EXPECT_TRUE(std::get<Tensor>(recorder.arguments.front().at(0)).is_same(a));
+  EXPECT_EQ(std::get<Scalar>(recorder.arguments.front().at(1)).to_int(), 2);
+  EXPECT_TRUE(std::get<Tensor>(recorder.results.back().at(0)).is_same(sum));
+  const auto [values, indices] = ops::max(a, int64_t{0}, false);
+  EXPECT_EQ(recorder.results.back().size(), 2u);
+  EXPECT_THROW(ops::mm(a, ops::ones({3, 3})), Error);
+  EXPECT_GT(recorder.arguments.size(), recorder.results.size());
+}
+
+TEST(Event, KernelsChunksAndMemoryReachTheListener) {
+  struct Heard final : event::Listener {
+    void on_kernel(const event::Kernel& k) override { kernels.emplace_back(k.family); }
+    void on_refusal(const char* kernel, const char*) override { refused.emplace_back(kernel); }
+    void on_memory(const void*, int64_t bytes) override { live += bytes; }
+    std::vector<std::string> kernels, refused;
+    int64_t live = 0;
+  } heard;
+  const Tensor a = ops::ones({300, 300});
+  event::t_listener = &heard;
+  Tensor b = ops::mm(a, a);
+  const int64_t with_result = heard.live;
+  b = Tensor();
+  event::t_listener = nullptr;
+  EXPECT_EQ(heard.kernels, std::vector<std::string>{"gemm"});
+  EXPECT_GE(with_result, 300 * 300 * 4);
+  EXPECT_EQ(heard.live, 0);
+  ops::mm(a, a);
+  EXPECT_EQ(heard.kernels.size(), 1u);
 }
 
 TEST(Observer, SeesBoxedKernels) {

@@ -1,4 +1,4 @@
-"""The data, the network and the training of the demo, in tensors and gradients alone."""
+"""The digits, and a network and its training in tensors and gradients alone; examples/cpp/digits.cpp is the same in C++."""
 
 import csv
 import gzip
@@ -13,11 +13,11 @@ TEST_COUNT = 360
 SPLIT_SEED = 0
 
 
-def default_data() -> Path:
-    """The digits: beside this file once installed, under examples/ in a checkout."""
+def default_data(name: str = "digits.csv.gz") -> Path:
+    """A shipped file: beside this one once installed, under examples/ in a checkout."""
     here = Path(__file__).resolve()
-    places = [here.with_name("digits.csv.gz")]
-    places += [parent / "examples" / "data" / "digits.csv.gz" for parent in here.parents[:4]]
+    places = [here.with_name(name)]
+    places += [parent / "examples" / "data" / name for parent in here.parents[:4]]
     for place in places:
         if place.exists():
             return place
