@@ -448,6 +448,13 @@ def test_conversions():
     assert Net().cpu().share_memory().first.weight.is_shared()
 
 
+def test_names_below_C():
+    parse = lamina._C._nn._parse_to
+    assert parse("cpu", lamina.float64) == (lamina.device("cpu"), lamina.float64, False, None)
+    assert parse(lamina.ones(1), non_blocking=True)[1:3] == (lamina.float32, True)
+    assert isinstance(lamina.Tensor, lamina._C._TensorMeta) and callable(lamina._C._nn.gelu)
+
+
 def test_modes_and_gradients():
     net = Net()
     assert net.training and net.eval() is net and not net.rest[1].training

@@ -74,3 +74,20 @@ def test_fill_diagonal():
     for shape in ((3,), (2, 3, 3)):
         with pytest.raises(RuntimeError):
             lamina.zeros(shape).fill_diagonal_(1)
+
+
+def test_histc():
+    nan = float("nan")
+    x = lamina.tensor([nan, 0.1, 0.6, 1.0, nan, 3.0])
+    assert lamina.histc(x, bins=2, min=0, max=1).tolist() == [1, 2]
+    whole = lamina.histc(lamina.arange(116.0, 129.0), bins=151, min=0, max=151)
+    assert whole.nonzero().flatten().tolist() == list(range(116, 129))
+    y = lamina.randn(1000, dtype=lamina.float64)
+    assert y.histc(7).tolist() == np.histogram(y.numpy(), 7)[0].tolist()
+    for wrong in (
+        lambda: y.histc(0),
+        lambda: lamina.histc(y, 3, 2, 1),
+        lambda: lamina.histc(y, 3, 0, lamina.inf),
+    ):
+        with pytest.raises(RuntimeError):
+            wrong()

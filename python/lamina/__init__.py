@@ -91,7 +91,7 @@ for _name in (
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype",
 ):  # fmt: skip
     globals()[_name] = _lazy.later("lamina.amp.autocast_mode", _name)
-_ORDER = ("median", "nanmedian", "kthvalue", "msort", "bincount")
+_ORDER = ("median", "nanmedian", "kthvalue", "msort", "bincount", "histc")
 for _name in (*_ORDER, "searchsorted", "bucketize"):
     globals()[_name] = _lazy.later("lamina._order", _name)
 erfinv = _lazy.later("lamina._erfinv", "erfinv")
@@ -237,6 +237,7 @@ def _attach():
     Tensor.__idiv__ = Tensor.__itruediv__  # noqa: F405
     Tensor.__array_priority__ = 1000  # noqa: F405
     Tensor.__module__ = "lamina"  # noqa: F405
+    _C._TensorMeta = type(Tensor)  # noqa: F405
 
 
 _attach()

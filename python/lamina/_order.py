@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 
 from lamina import _C
@@ -183,3 +184,33 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
             f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})"
         )
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
+
+
+@overridable
+def histc(input, bins=100, min=0, max=0, *, out=None):  # noqa: A002
+    """How many elements lie in each of `bins` equal bins from `min` to `max`: (bins,), of the dtype of `input`.
+
+    The last bin has its upper end; elements outside and NaN count nowhere. Where both ends are equal, those of the
+    elements are taken. Raises RuntimeError for ends that are not finite or in the wrong order.
+    """
+    if input.is_complex() or input.dtype == _C.bool:
+        raise RuntimeError(f"histc: not defined for {input.dtype}")
+    if bins <= 0:
+        raise RuntimeError(f"histc: bins must be > 0; got {bins}")
+    flat = input.detach().reshape(-1)
+    low, high = float(min), float(max)
+    if low == high and flat.numel():
+        low, high = float(flat.min()), float(flat.max())
+    if low == high:
+        low, high = low - 1, high + 1
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"histc: range of [{low}, {high}] is not finite")
+    if low > high:
+        raise RuntimeError(f"histc: max must be larger than min; got [{low}, {high}]")
+    x = flat.double()
+    x = x[(x >= low) & (x <= high)]
+    # The product first: whole numbers in bins of whole width come out exact.
+    places = ((x - low) * bins / (high - low)).floor().clamp(max=bins - 1).to(_C.int64)
+    counts = _C.zeros((bins,), dtype=_C.int64)
+    counts = counts.index_add(0, places, _C.ones_like(places)) if places.numel() else counts
+    return _given(counts.to(input.dtype), out)

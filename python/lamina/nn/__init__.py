@@ -3,7 +3,7 @@
 import sys as _sys
 
 from lamina import _lazy
-from lamina.nn import functional, init, modules, utils  # noqa: F401
+from lamina.nn import _operators, functional, init, modules, utils  # noqa: F401
 from lamina.nn.modules import *  # noqa: F403
 from lamina.nn.parallel import DataParallel  # noqa: F401
 from lamina.nn.parameter import (  # noqa: F401
