@@ -28,8 +28,8 @@ struct PackedBlock {
   Scalar alpha = 1, beta = 0;
 };
 
-// A product that fits the nearest caches: A is read where it lies, and so is B where its columns are
-// adjacent. C has unit column stride; k is at most kSmallK.
+// A product that fits the nearest caches: A is read where it lies, and so is B where its columns
+// are adjacent. C has unit column stride; k is at most kSmallK.
 inline constexpr int64_t kSmallK = 512;
 struct SmallProduct {
   int64_t m = 0, n = 0, k = 0;
