@@ -59,7 +59,7 @@ Tensor batch_norm_tangent(const Tensor& tangent, const Tensor& input, const Tens
 
 // --- attention and embedding ---
 std::array<Tensor, 3> attention_grads(const Tensor& grad, const Tensor& query, const Tensor& key,
-                                      const Tensor& value, const Tensor& mask, const Tensor& output,
+                                      const Tensor& value, const Tensor& mask,
                                       const Tensor& logsumexp, bool is_causal, double scale,
                                       const std::array<bool, 3>& wants);
 Tensor embedding_grad(const Tensor& grad, const Tensor& indices, IntList weight_sizes,

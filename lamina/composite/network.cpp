@@ -108,11 +108,26 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
   return bias.defined() ? result + bias : result;
 }
 
+Tensor safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  const Tensor weights = ops::softmax(self, dim, dtype);
+  const Tensor empty = ops::all(ops::detach(self) == Scalar(-INFINITY), IntList({dim}), true);
+  return ops::masked_fill(weights, empty, Scalar(0));
+}
+
 namespace {
 
 Tensor attention_of_operators(const Tensor& query, const Tensor& key, const Tensor& value,
                               const Tensor& mask, double dropout_p, bool is_causal, double scale) {
-  // The root of the scale on either side keeps half-precision products in range.
+  if (query.dtype() == ScalarType::Float16 || query.dtype() == ScalarType::BFloat16) {
+    // Scores of 16-bit types would lose the digits that tell keys apart.
+    const auto wide = [](const Tensor& t) {
+      return t.defined() ? ops::_to_dtype(t, ScalarType::Float32) : t;
+    };
+    return ops::_to_dtype(attention_of_operators(wide(query), wide(key), wide(value), wide(mask),
+                                                 dropout_p, is_causal, scale),
+                          query.dtype());
+  }
+  // The root of the scale on either side keeps products in range.
   const Scalar root(std::sqrt(std::abs(scale)));
   const Tensor q = query * (scale < 0 ? Scalar(-std::sqrt(-scale)) : root), k = key * root;
   Tensor scores = ops::matmul(q, ops::transpose(k, -2, -1));
@@ -129,10 +144,7 @@ Tensor attention_of_operators(const Tensor& query, const Tensor& key, const Tens
     return ops::matmul(weights, value);
   }
   scores = scores + seen;
-  Tensor weights = ops::softmax(scores, -1, std::nullopt);
-  // A row that sees nothing gives zeros.
-  const Tensor empty = ops::all(ops::detach(scores) == Scalar(-INFINITY), IntList({-1}), true);
-  weights = ops::masked_fill(weights, empty, Scalar(0));
+  Tensor weights = safe_softmax(scores, -1, std::nullopt);
   if (dropout_p > 0) weights = dropout(weights, dropout_p, true);
   return ops::matmul(weights, value);
 }
