@@ -129,9 +129,10 @@ Tensor attention_of_operators(const Tensor& query, const Tensor& key, const Tens
     return ops::matmul(weights, value);
   }
   scores = scores + seen;
-  Tensor weights = ops::softmax(scores, -1, std::nullopt);
-  // A row that sees nothing gives zeros.
+  // A row that sees nothing gives zeros; it is cut off before softmax, too, whose derivative there
+  // is NaN.
   const Tensor empty = ops::all(ops::detach(scores) == Scalar(-INFINITY), IntList({-1}), true);
+  Tensor weights = ops::softmax(ops::masked_fill(scores, empty, Scalar(0)), -1, std::nullopt);
   weights = ops::masked_fill(weights, empty, Scalar(0));
   if (dropout_p > 0) weights = dropout(weights, dropout_p, true);
   return ops::matmul(weights, value);

@@ -240,6 +240,8 @@ Device common_device(std::initializer_list<const Tensor*> tensors, const char* o
 void copy_values(const Tensor& out, const Tensor& in) {
   if (out.is_meta() || out.numel() == 0) return;
   LAMINA_CHECK(!in.is_meta(), "copy_: Cannot copy out of meta tensor; no data!");
+  LAMINA_CHECK(in.sizes() == out.sizes() || is_expandable(in.sizes(), out.sizes()),
+               "copy_: sizes do not fit; got ", in, " for a target of size ", out.sizes());
   const Sizes strides = broadcast_strides(in.sizes(), in.strides(), out.sizes());
   tile::copy({out.data(), out.dtype(), out.strides().data()},
              {in.data(), in.dtype(), strides.data()}, static_cast<int>(out.dim()),

@@ -68,6 +68,7 @@ Tensor view(const Tensor& self, IntList size) {
 }
 
 Tensor reshape_alias(const Tensor& self, IntList size, IntList stride) {
+  check_window(self, size, stride, self.storage_offset(), self.dtype(), "_reshape_alias");
   return alias_window(self, size, stride, self.storage_offset());
 }
 
