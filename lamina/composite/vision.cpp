@@ -174,8 +174,8 @@ Tensor grid_sample_composed(const Tensor& input, const Tensor& grid, int64_t mod
                             bool align) {
   LAMINA_CHECK((input.dim() == 4 || input.dim() == 5) && grid.dim() == input.dim() &&
                    grid.sizes()[0] == input.sizes()[0] && grid.sizes().back() == input.dim() - 2,
-               "grid_sampler: expected input (n, c, spatial) and grid (n, ..., 2 or 3); got ", input,
-               " and ", grid);
+               "grid_sampler: expected input (n, c, spatial) and grid (n, ..., 2 or 3); got ",
+               input, " and ", grid);
   LAMINA_CHECK(mode >= 0 && mode <= 2 && padding >= 0 && padding <= 2,
                "grid_sampler: expected modes 0 to 2; got interpolation_mode ", mode,
                " and padding_mode ", padding);

@@ -63,8 +63,9 @@ void check_operands(const char* op, const Tensor& q, const Tensor& k, const Tens
               q.size(-1) == k.size(-1) && k.size(-2) == v.size(-2);
   for (int64_t i = 0; fits && i + 2 < dims; ++i)
     fits = q.size(i) == k.size(i) && q.size(i) == v.size(i);
-  LAMINA_CHECK(fits, op, ": query (..., l, e), key (..., s, e) and value (..., s, v) must fit; got ",
-               q, ", ", k, " and ", v);
+  LAMINA_CHECK(fits, op,
+               ": query (..., l, e), key (..., s, e) and value (..., s, v) must fit; got ", q, ", ",
+               k, " and ", v);
   LAMINA_CHECK(q.numel() > 0 && k.numel() > 0 && v.numel() > 0, op,
                ": operands must not be empty; scaled_dot_product_attention takes such");
   if (!mask.defined()) return;

@@ -20,6 +20,10 @@ int64_t checked_numel(IntList sizes, ScalarType dtype) {
     LAMINA_CHECK(s >= 0, "empty: Trying to create tensor with negative dimension ", s,
                  "; got sizes ", sizes);
   const int64_t n = numel_of(sizes);
+  if (n == 0) {
+    Dim step = 1;  // the strides of an empty tensor must be numbers, too
+    for (const int64_t s : sizes) step *= std::max<int64_t>(s, 1);
+  }
   int64_t bytes;
   LAMINA_CHECK(!__builtin_mul_overflow(n, static_cast<int64_t>(item_size(dtype)), &bytes),
                "empty: the storage size overflows 64 bits; got sizes ", sizes, " of ", dtype);

@@ -63,8 +63,10 @@ ResultMeta aa_upsample2d_aligned_shape(const Tensor& self, IntList output, bool,
 ResultMeta resample_backward_shape(const Tensor& grad_output, IntList output_size,
                                    IntList input_size, int64_t mode, bool, Scale, Scale, Scale) {
   check_type(grad_output, false, "upsample_backward");
-  LAMINA_CHECK(mode >= 0 && mode <= 5, "upsample_backward: expected a mode from 0 to 5; got ", mode);
-  bool fits = input_size.size() >= 3 && input_size.size() <= 5 && input_size.size() == grad_output.sizes().size() &&
+  LAMINA_CHECK(mode >= 0 && mode <= 5, "upsample_backward: expected a mode from 0 to 5; got ",
+               mode);
+  bool fits = input_size.size() >= 3 && input_size.size() <= 5 &&
+              input_size.size() == grad_output.sizes().size() &&
               input_size.size() == output_size.size() + 2;
   for (size_t i = 0; fits && i < input_size.size(); ++i)
     fits = i < 2 ? grad_output.sizes()[i] == input_size[i]
