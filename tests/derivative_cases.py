@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from derivative_cases_network import network_cases
 from derivative_cases_spatial import spatial_cases
 
 import lamina
@@ -63,6 +64,29 @@ RANGES = {
     "_gelu_tanh": [(-2.0, 2.0)],
     "_gelu_erf_backward": [(-2.0, 2.0), (-2.0, 2.0)],
     "_gelu_tanh_backward": [(-2.0, 2.0), (-2.0, 2.0)],
+    "elu": [(-1.0, 1.0)],
+    "_elu_backward": [(-1.0, 1.0), (-1.0, 1.0)],
+    "hardtanh": [(-0.2, 1.4)],
+    "hardtanh_backward": [(-1.0, 1.0), (-0.2, 1.4)],
+    "hardsigmoid": [(-5.0, 5.0)],
+    "hardsigmoid_backward": [(-1.0, 1.0), (-5.0, 5.0)],
+    "hardswish": [(-5.0, 5.0)],
+    "hardswish_backward": [(-1.0, 1.0), (-5.0, 5.0)],
+    "hardshrink": [(-1.5, 1.5)],
+    "hardshrink_backward": [(-1.0, 1.0), (-1.5, 1.5)],
+    "_softshrink": [(-1.5, 1.5)],
+    "mish": [(-2.0, 2.0)],
+    "mish_backward": [(-1.0, 1.0), (-2.0, 2.0)],
+    "log_sigmoid": [(-2.0, 2.0)],
+    "_log_sigmoid_backward": [(-1.0, 1.0), (-2.0, 2.0)],
+    "threshold": [(-1.0, 1.0)],
+    "_prelu_kernel": [(-1.0, 1.0), (-0.5, 0.5)],
+    "_prelu_self_backward": [(-1.0, 1.0), (-1.0, 1.0), (-0.5, 0.5)],
+    "_prelu_weight_backward": [(-1.0, 1.0), (-1.0, 1.0)],
+    "_smooth_l1": [(-2.0, 2.0), (-2.0, 2.0)],
+    "_huber": [(-2.0, 2.0), (-2.0, 2.0)],
+    "_binary_cross_entropy": [(0.1, 0.9), (0.0, 1.0)],
+    "_bce_with_logits": [(-2.0, 2.0), (0.0, 1.0)],
     "leaky_relu": [(-1.0, 1.0)],
     "leaky_relu_backward": [(-1.0, 1.0), (-1.0, 1.0)],
     "threshold_backward": [(-1.0, 1.0), (-1.0, 1.0)],
@@ -95,6 +119,12 @@ NUMBERS = {
     "self": 1.3,
     "exponent": 2.5,
     "weight": 0.3,
+    "scale": 0.8,
+    "input_scale": 1.2,
+    "lambd": 0.6,
+    "delta": 0.9,
+    "min_val": 0.1,
+    "max_val": 0.9,
 }
 
 
@@ -362,9 +392,41 @@ def _composites(dtype):
         yield of("gelu", lambda a: f.gelu(a, approximate="tanh"), m)
         yield of("cross_entropy", lambda a: f.cross_entropy(a, index(1, 2)), m)
         yield of("cross_entropy", lambda a, t: f.cross_entropy(a, t.softmax(1), label_smoothing=0.1), m, m)  # fmt: skip
-        yield of("mse_loss", f.mse_loss, m, m)
+        yield from _losses(of)
+        for activation in ("celu", "selu", "relu6", "softshrink", "tanhshrink", "softsign", "glu"):
+            shape = (2, 4) if activation == "glu" else m
+            yield of(activation, getattr(f, activation), shape)
+        yield of("prelu", f.prelu, (2, 3, 2), (3,))
     else:
         yield of("imag", lamina.imag, m)
+
+
+def _losses(of):
+    f = lamina.nn.functional
+    m = (2, 3)
+    signs = lamina.tensor([[1.0, -1.0, 1.0], [-1.0, -1.0, 1.0]], dtype=F64)
+    probabilities = {"low": 0.1, "high": 0.9}
+    yield of("mse_loss", f.mse_loss, m, m)
+    yield of("l1_loss", f.l1_loss, m, m)
+    yield of("smooth_l1_loss", f.smooth_l1_loss, m, m)
+    yield of("smooth_l1_loss", lambda a, b: f.smooth_l1_loss(a, b, beta=0.0), m, m)
+    yield of("huber_loss", lambda a, b: f.huber_loss(a, b, delta=0.7), m, m)
+    yield of("bce", lambda a, t: f.binary_cross_entropy(a, t), m, m, **probabilities)
+    yield of("bce", lambda a, w: f.binary_cross_entropy(a, signs * 0.4 + 0.5, w), m, m, **probabilities)  # fmt: skip
+    yield of("bce_logits", lambda a, t, w: f.binary_cross_entropy_with_logits(a, t, pos_weight=w), m, m, (3,))  # fmt: skip
+    yield of("kl_div", lambda a, t: f.kl_div(a, t, reduction="sum"), m, m, **probabilities)
+    yield of("kl_div", lambda a, t: f.kl_div(a, t, log_target=True, reduction="sum"), m, m)
+    yield of("poisson_nll_loss", lambda a, t: f.poisson_nll_loss(a, t, full=True), m, m, **probabilities)  # fmt: skip
+    yield of("gaussian_nll_loss", f.gaussian_nll_loss, m, m, m, **probabilities)
+    yield of("hinge_embedding_loss", lambda a: f.hinge_embedding_loss(a, signs), m)
+    yield of("cosine_embedding_loss", lambda a, b: f.cosine_embedding_loss(a, b, signs[0, :2]), m, m)  # fmt: skip
+    yield of("margin_ranking_loss", lambda a, b: f.margin_ranking_loss(a, b, signs, 0.1), m, m)
+    yield of("triplet_margin_loss", lambda a, b, c: f.triplet_margin_loss(a, b, c, swap=True), m, m, m)  # fmt: skip
+    yield of("multi_margin_loss", lambda a: f.multi_margin_loss(a, index(1, 2), p=2), m)
+    yield of("multilabel_margin_loss", lambda a: f.multilabel_margin_loss(a, lamina.tensor([[1, -1, 0], [2, 0, -1]])), m)  # fmt: skip
+    yield of("soft_margin_loss", lambda a: f.soft_margin_loss(a, signs), m)
+    yield of("cosine_similarity", f.cosine_similarity, m, m)
+    yield of("pairwise_distance", f.pairwise_distance, m, m)
 
 
 def operators():
@@ -391,4 +453,6 @@ def cases(dtype):
                 yield from _pointwise(op, dtype, 10 * seed)
     yield from _cases(dtype)
     yield from spatial_cases(dtype, Case, _shaped)
+    if dtype == F64:
+        yield from network_cases(Case, _shaped)
     yield from _composites(dtype)

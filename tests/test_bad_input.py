@@ -43,6 +43,9 @@ def test_sizes_beyond_64_bits():
 def test_empty_tensors_may_have_huge_other_sizes():
     assert lamina.empty(0, MAX).shape == (0, MAX)
     assert lamina.empty(0, MAX).sum().item() == 0
+    for make in (lamina.empty, lamina.empty(0).view, lamina.empty(0).reshape):
+        with raises(RuntimeError):
+            make(0, 3, HUGE, 4)  # strides beyond 64 bits
 
 
 def test_a_tensor_survives_memory_errors():

@@ -173,6 +173,7 @@ def test_every_differentiable_operator_is_here():
 # ---- boundary points: zeros, ties, bounds, repeated values ----------------------------------------------------------
 
 T = lamina.tensor
+F = lamina.nn.functional
 NAN, INF = float("nan"), float("inf")
 
 
@@ -222,7 +223,45 @@ POINTWISE_BOUNDARIES = {
     "nan_to_num": (lamina.nan_to_num, v(NAN, INF, 1.0), None),
     "sigmoid": (lamina.sigmoid, v(800.0, -800.0), [0.0, 0.0]),
     "tanh": (lamina.tanh, v(800.0, 0.0), [0.0, 1.0]),
-}
+    "elu": (lambda x: F.elu(x, 2.0), v(0.0, -0.0, -800.0, 1.0), [2.0, 2.0, 0.0, 1.0]),
+    "celu": (lambda x: F.celu(x, 2.0), v(0.0, 800.0, -800.0), [1.0, 1.0, 0.0]),
+    "hardtanh": (F.hardtanh, v(-1.0, 1.0, 0.0), [0.0, 0.0, 1.0]),
+    "relu6": (F.relu6, v(0.0, 6.0, 3.0), [0.0, 0.0, 1.0]),
+    "hardsigmoid": (F.hardsigmoid, v(-3.0, 3.0, 0.0), [0.0, 0.0, 1 / 6]),
+    "hardswish": (F.hardswish, v(-3.0, 3.0, 0.0, -4.0, 4.0), [0.0, 1.0, 0.5, 0.0, 1.0]),
+    "hardshrink": (F.hardshrink, v(-0.5, 0.5, 1.0), [0.0, 0.0, 1.0]),
+    "softshrink": (F.softshrink, v(-0.5, 0.5, 1.0), [0.0, 0.0, 1.0]),
+    "threshold": (lambda x: F.threshold(x, 1.0, 5.0), v(1.0, 2.0, 0.0), [0.0, 1.0, 0.0]),
+    "prelu": (lambda x: F.prelu(x, v(0.25)), v(0.0, -0.0, 1.0), [0.25, 0.25, 1.0]),
+    "mish": (F.mish, v(0.0, 800.0, -800.0), [0.6, 1.0, 0.0]),
+    "silu": (F.silu, v(0.0, 800.0, -800.0), [0.5, 1.0, 0.0]),
+    "gelu": (F.gelu, v(0.0, 800.0, -800.0), [0.5, 1.0, 0.0]),
+    "logsigmoid": (F.logsigmoid, v(0.0, 800.0, -800.0), [0.5, 0.0, 1.0]),
+    "softsign": (F.softsign, v(0.0, -0.0), [1.0, 1.0]),
+    "l1": (lambda x: F.l1_loss(x, v(0.0, 0.0), reduction="none"), v(0.0, 2.0), [0.0, 1.0]),
+    "smooth_l1": (
+        lambda x: F.smooth_l1_loss(x, v(0.0, 0.0, 0.0), reduction="none"),
+        v(0.0, 1.0, -1.0),
+        [0.0, 1.0, -1.0],
+    ),
+    "huber": (
+        lambda x: F.huber_loss(x, v(0.0, 0.0, 0.0), reduction="none", delta=2.0),
+        v(0.0, 2.0, -2.0),
+        [0.0, 2.0, -2.0],
+    ),
+    "bce": (lambda x: F.binary_cross_entropy(x, v(0.0, 1.0), reduction="none"), v(0.0, 1.0), [0.0, 0.0]),
+    "bce target": (
+        lambda t: F.binary_cross_entropy(v(0.0, 1.0, 0.5), t, reduction="none"),
+        v(0.0, 1.0, 0.5),
+        [100.0, -100.0, 0.0],
+    ),
+    "bce logits": (
+        lambda x: F.binary_cross_entropy_with_logits(x, v(1.0, 0.0, 1.0), reduction="none"),
+        v(0.0, 800.0, -800.0),
+        [-0.5, 1.0, -1.0],
+    ),
+    "kl_div target": (lambda t: F.kl_div(v(-1.0, -1.0), t, reduction="none"), v(0.0, 1.0), None),
+}  # fmt: skip
 # Functions whose Jacobian is no diagonal.
 BOUNDARIES = {
     "amax ties": (lambda x: x.amax(0), v(1.0, 3.0, 3.0)),
@@ -245,6 +284,28 @@ BOUNDARIES = {
     "expand": (lambda x: x.expand(2, 3) * v(1.0, 2.0, 3.0), v(1.0, 0.0, 2.0)),
     "as_strided overlapping": (lambda x: lamina.as_strided(x, (3, 2), (1, 1)), v(1.0, 0.0, 2.0, 1.0)),
     "index_fill twice": (lambda x: lamina.zeros(3, dtype=F64).index_fill(0, T([1, 1]), x[0]), v(2.0)),
+    "norm of zero": (lambda x: lamina.linalg.vector_norm(x), v(0.0, 0.0)),
+    "norm 1": (lambda x: lamina.linalg.vector_norm(x, 1), v(0.0, 1.0, -2.0)),
+    "norm 3 of zero": (lambda x: lamina.linalg.vector_norm(x, 3), v(0.0, 0.0)),
+    "norm inf ties": (lambda x: lamina.linalg.vector_norm(x, INF), v(2.0, -2.0, 1.0)),
+    "normalize zero": (lambda x: F.normalize(x, dim=0), v(0.0, 0.0)),
+    "cosine of zero": (lambda x: F.cosine_similarity(x, v(1.0, 2.0), dim=0), v(0.0, 0.0)),
+    "distance to itself": (lambda x: F.pairwise_distance(x, v(1.0, 2.0), eps=0.0), v(1.0, 2.0)),
+    "layer_norm of equal": (lambda x: F.layer_norm(x, (3,)), v(1.0, 1.0, 1.0)),
+    "layer_norm of one": (lambda x: F.layer_norm(x[:, None], (1,)), v(1.0, 2.0)),
+    "rms_norm of zero": (lambda x: F.rms_norm(x, (2,), eps=1e-3), v(0.0, 0.0)),
+    "group_norm of equal": (lambda x: F.group_norm(x[None, :, None], 1), v(2.0, 2.0)),
+    "batch_norm of two": (lambda x: F.batch_norm(x[:, None], None, None, training=True), v(2.0, 2.0)),
+    "embedding twice": (lambda x: F.embedding(T([1, 1, 0]), x[:, None]), v(1.0, 2.0)),
+    "attention, a row sees nothing": (
+        lambda x: F.scaled_dot_product_attention(
+            x.reshape(1, 2, 1), x.reshape(1, 2, 1), x.reshape(1, 2, 1), T([[False, False], [True, False]])
+        ),
+        v(1.0, 2.0),
+    ),
+    "glu": (F.glu, v(0.0, 800.0, -800.0, 0.0)),
+    "prelu weight": (lambda w: F.prelu(v(0.0, -2.0, 3.0), w), v(0.25)),
+    "triplet ties": (lambda x: F.triplet_margin_loss(x, x, x, margin=1.0), v(1.0, 2.0)),
     "cat twice": (lambda x: lamina.cat([x, x * x]), v(0.0, 2.0)),
 }  # fmt: skip
 

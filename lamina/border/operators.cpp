@@ -136,7 +136,7 @@ Value value_of(const SchemaParam& p, PyObject* o) {
     std::vector<Tensor> out;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-      if (item != Py_None && !is_tensor(item))
+      if (!is_tensor(item) && !(item == Py_None && starts(p.type, "Tensor?")))
         raise_type("argument '" + p.name + "' must be a list of Tensors");
       out.push_back(item == Py_None ? Tensor() : unwrap(item));
     }

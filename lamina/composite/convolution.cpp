@@ -86,6 +86,7 @@ Tensor convolution_with_flags(const Tensor& input, const Tensor& weight, const T
 }
 
 Tensor channels_expanded(const Tensor& channels, IntList sizes) {
+  LAMINA_CHECK(sizes.size() >= 2, "convolution: expected sizes (n, c, ...); got ", sizes);
   Sizes one = filled(static_cast<int64_t>(sizes.size()), 1);
   one[1] = sizes[1];
   return ops::expand(ops::view(channels, one), sizes);

@@ -109,8 +109,9 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
 }
 
 Tensor safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
-  const Tensor weights = ops::softmax(self, dim, dtype);
+  // What sees nothing is cut off before softmax, too, whose derivative there is NaN.
   const Tensor empty = ops::all(ops::detach(self) == Scalar(-INFINITY), IntList({dim}), true);
+  const Tensor weights = ops::softmax(ops::masked_fill(self, empty, Scalar(0)), dim, dtype);
   return ops::masked_fill(weights, empty, Scalar(0));
 }
 

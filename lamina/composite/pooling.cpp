@@ -147,6 +147,10 @@ Tensor adaptive_avg_pool3d(const Tensor& self, IntList output_size) {
 }
 
 Tensor adaptive_avg_pool_again(const Tensor& self, IntList result_size, int64_t spatial) {
+  LAMINA_CHECK(
+      (spatial == 2 || spatial == 3) && static_cast<int64_t>(result_size.size()) >= spatial,
+      "adaptive_avg_pool: expected the last 2 or 3 of the sizes; got ", spatial, " of ",
+      result_size);
   const IntList output(result_size.data() + (result_size.size() - static_cast<size_t>(spatial)),
                        static_cast<size_t>(spatial));
   return spatial == 2 ? ops::_adaptive_avg_pool2d(self, output)

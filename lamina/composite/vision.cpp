@@ -74,11 +74,14 @@ Tensor upsample_bicubic2d_aa_vec(const Tensor& input, std::optional<IntList> siz
 
 Tensor col2im_of_image(const Tensor& self, IntList input_size, IntList kernel, IntList dilation,
                        IntList padding, IntList stride) {
+  LAMINA_CHECK(input_size.size() >= 2, "col2im: expected sizes (..., h, w); got ", input_size);
   const Sizes size{input_size[input_size.size() - 2], input_size[input_size.size() - 1]};
   return ops::col2im(self, size, kernel, dilation, padding, stride);
 }
 
 Tensor channel_unshuffle(const Tensor& self, int64_t groups) {
+  LAMINA_CHECK(self.dim() >= 2 && groups > 0, "channel_shuffle: expected (n, c, ...); got ", self,
+               " and ", groups, " groups");
   const int64_t channels = self.sizes()[1];
   return ops::channel_shuffle(self, channels == 0 ? 1 : channels / groups);
 }
@@ -169,6 +172,13 @@ std::vector<DimTap> dim_taps(const Tensor& g, int64_t mode, int64_t padding, boo
 
 Tensor grid_sample_composed(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
                             bool align) {
+  LAMINA_CHECK((input.dim() == 4 || input.dim() == 5) && grid.dim() == input.dim() &&
+                   grid.sizes()[0] == input.sizes()[0] && grid.sizes().back() == input.dim() - 2,
+               "grid_sampler: expected input (n, c, spatial) and grid (n, ..., 2 or 3); got ",
+               input, " and ", grid);
+  LAMINA_CHECK(mode >= 0 && mode <= 2 && padding >= 0 && padding <= 2,
+               "grid_sampler: expected modes 0 to 2; got interpolation_mode ", mode,
+               " and padding_mode ", padding);
   const int64_t spatial = input.dim() - 2, n = input.sizes()[0], channels = input.sizes()[1];
   const Tensor places = ops::reshape(grid, {n, -1, spatial});
   std::vector<DimTap> dims[3];

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "lamina/core/dim.h"
 #include "lamina/core/error.h"
 
 namespace lamina {
@@ -51,7 +52,7 @@ bool Tensor::is_non_overlapping_and_dense() const {
 
 Sizes contiguous_strides(IntList sizes) {
   Sizes strides(sizes.size());
-  int64_t step = 1;
+  Dim step = 1;  // raises on overflow, which an empty tensor may have
   for (size_t i = sizes.size(); i-- > 0;) {
     strides[i] = step;
     step *= std::max<int64_t>(sizes[i], 1);
@@ -67,15 +68,16 @@ Sizes strides_for(IntList sizes, MemoryFormat format) {
                "memory_format: ", rank == 4 ? "channels_last" : "channels_last_3d",
                " needs a tensor of ", rank, " dimensions; got sizes ", sizes);
   // Channels vary fastest, then the spatial dimensions from the last to the first, then the batch.
+  // Unsigned, which may wrap: asked of views of empty tensors too, whose sizes may be anything.
   Sizes strides(rank);
-  int64_t step = 1;
-  strides[1] = step;
-  step *= std::max<int64_t>(sizes[1], 1);
-  for (size_t i = rank - 1; i >= 2; --i) {
-    strides[i] = step;
-    step *= std::max<int64_t>(sizes[i], 1);
-  }
-  strides[0] = step;
+  uint64_t step = 1;
+  const auto next = [&](size_t i) {
+    strides[i] = static_cast<int64_t>(step);
+    step *= static_cast<uint64_t>(std::max<int64_t>(sizes[i], 1));
+  };
+  next(1);
+  for (size_t i = rank - 1; i >= 2; --i) next(i);
+  next(0);
   return strides;
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "lamina/core/dim.h"
 #include "lamina/core/error.h"
 #include "lamina/queue/parallel.h"
 
@@ -18,20 +19,24 @@ int64_t count_of(const std::array<int64_t, 3>& size) { return size[0] * size[1] 
 
 template <class F>
 void each_plane(const PoolSizes& s, F&& f) {
-  const int64_t work =
-      std::max<int64_t>({count_of(s.input), count_of(s.output) * count_of(s.kernel), 1});
-  queue::parallel_for(0, s.planes, std::max<int64_t>(1, kGrain / work),
+  // Windows may be larger than any image: more taps than an integer counts.
+  double work = 1;
+  for (size_t d = 0; d < 3; ++d) work *= double(s.output[d]) * double(s.kernel[d]);
+  work = std::max({double(count_of(s.input)), work, 1.0});
+  queue::parallel_for(0, s.planes, std::max<int64_t>(1, static_cast<int64_t>(kGrain / work)),
                       [&](int64_t begin, int64_t end) {
                         for (int64_t p = begin; p < end; ++p) f(p);
                       });
 }
+
+int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 // Outputs whose tap at `offset` from the window's begin lies in the input: first..last.
 struct Range {
   int64_t first, last;
 };
 Range valid(int64_t offset, int64_t stride, int64_t in, int64_t out) {
-  const int64_t first = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
+  const int64_t first = offset >= 0 ? 0 : ceil_div(-offset, stride);
   const int64_t last = offset >= in ? 0 : (in - 1 - offset) / stride + 1;
   return {std::min(first, out), std::clamp(last, std::min(first, out), out)};
 }
@@ -69,17 +74,24 @@ void max_row_at(const T* in, int64_t stride, int64_t n, I at, T* best, I* index)
   }
 }
 
+// Taps of dimension d that lie in the input for one of the windows from..to.
+Range taps(const PoolSizes& s, size_t d, int64_t from, int64_t to) {
+  const int64_t before = s.padding[d] - to * s.stride[d];
+  const int64_t room = s.input[d] - 1 + s.padding[d] - from * s.stride[d];
+  return {before <= 0 ? 0 : ceil_div(before, s.dilation[d]),
+          room < 0 ? 0 : std::min(s.kernel[d], room / s.dilation[d] + 1)};
+}
+
 // The rows of the input that a row of the output reads, each with the taps of its columns.
 template <class F>
 void each_tap(const PoolSizes& s, int64_t z, int64_t y, F&& f) {
-  for (int64_t kz = 0; kz < s.kernel[0]; ++kz) {
+  const Range rz = taps(s, 0, z, z), ry = taps(s, 1, y, y), rx = taps(s, 2, 0, s.output[2] - 1);
+  for (int64_t kz = rz.first; kz < rz.last; ++kz) {
     const int64_t iz = z * s.stride[0] - s.padding[0] + kz * s.dilation[0];
-    if (iz < 0 || iz >= s.input[0]) continue;
-    for (int64_t ky = 0; ky < s.kernel[1]; ++ky) {
+    for (int64_t ky = ry.first; ky < ry.last; ++ky) {
       const int64_t iy = y * s.stride[1] - s.padding[1] + ky * s.dilation[1];
-      if (iy < 0 || iy >= s.input[1]) continue;
       const int64_t row = (iz * s.input[1] + iy) * s.input[2];
-      for (int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+      for (int64_t kx = rx.first; kx < rx.last; ++kx) {
         const int64_t offset = kx * s.dilation[2] - s.padding[2];
         const Range r = valid(offset, s.stride[2], s.input[2], s.output[2]);
         if (r.first < r.last) f(row + r.first * s.stride[2] + offset, r.first, r.last - r.first);
@@ -92,8 +104,7 @@ void each_tap(const PoolSizes& s, int64_t z, int64_t y, F&& f) {
 int64_t first_in(int64_t o, int64_t stride, int64_t padding, int64_t dilation, int64_t in) {
   const int64_t start = o * stride - padding;
   // A dilated window may miss the input altogether; its place is in it all the same.
-  return std::min(start >= 0 ? start : start + (-start + dilation - 1) / dilation * dilation,
-                  in - 1);
+  return std::min(start >= 0 ? start : start + ceil_div(-start, dilation) * dilation, in - 1);
 }
 
 template <class T, class I>
@@ -167,7 +178,11 @@ struct Divisors {
   Divisors(const PoolSizes& s, const PoolDivisor& d)
       : counts{window_counts(s, 0, d.include_pad), window_counts(s, 1, d.include_pad),
                window_counts(s, 2, d.include_pad)},
-        fixed(d.fixed) {}
+        fixed(d.fixed) {
+    Dim largest = 1;
+    for (const auto& list : counts)
+      largest *= list.empty() ? Dim(1) : Dim(*std::max_element(list.begin(), list.end()));
+  }
   int64_t operator()(int64_t z, int64_t y, int64_t x) const {
     if (fixed) return fixed;
     return counts[0][static_cast<size_t>(z)] * counts[1][static_cast<size_t>(y)] *

@@ -50,6 +50,32 @@ Shape shape_of(const Tensor& q, const Tensor& k, const Tensor& v) {
           v.size(-1), compute_type(q.dtype())};
 }
 
+// Callers of the operator itself may pass anything; scaled_dot_product_attention passes what fits.
+void check_operands(const char* op, const Tensor& q, const Tensor& k, const Tensor& v,
+                    const Tensor& mask) {
+  LAMINA_CHECK_IMPLEMENTED(is_floating(q.dtype()) && !is_float8(q.dtype()), op,
+                           ": not implemented for '", legacy_name(q.dtype()), "'");
+  LAMINA_CHECK(q.dtype() == k.dtype() && q.dtype() == v.dtype(), op,
+               ": query, key and value must have one dtype; got ", q.dtype(), ", ", k.dtype(),
+               " and ", v.dtype());
+  const int64_t dims = q.dim();
+  bool fits = (dims == 3 || dims == 4) && k.dim() == dims && v.dim() == dims &&
+              q.size(-1) == k.size(-1) && k.size(-2) == v.size(-2);
+  for (int64_t i = 0; fits && i + 2 < dims; ++i)
+    fits = q.size(i) == k.size(i) && q.size(i) == v.size(i);
+  LAMINA_CHECK(fits, op,
+               ": query (..., l, e), key (..., s, e) and value (..., s, v) must fit; got ", q, ", ",
+               k, " and ", v);
+  LAMINA_CHECK(q.numel() > 0 && k.numel() > 0 && v.numel() > 0, op,
+               ": operands must not be empty; scaled_dot_product_attention takes such");
+  if (!mask.defined()) return;
+  fits = mask.dim() == dims && mask.size(-2) == q.size(-2) && mask.size(-1) == k.size(-2);
+  for (int64_t i = 0; fits && i + 2 < dims; ++i) fits = mask.size(i) == q.size(i);
+  LAMINA_CHECK(fits && !is_complex(mask.dtype()), op,
+               ": the mask is added to scores (..., l, s); got ", mask, " for query ", q,
+               " and key ", k);
+}
+
 Tensor computing(const Tensor& t, ScalarType type) {
   return t.defined() ? converted(t, type) : Tensor();
 }
@@ -222,6 +248,7 @@ void backward(const Shape& s, const Tensor& gt, const Tensor& qt, const Tensor& 
 std::tuple<Tensor, Tensor> fused_attention(const Tensor& query, const Tensor& key,
                                            const Tensor& value, const Tensor& attn_mask,
                                            bool is_causal, double scale) {
+  check_operands("_fused_attention", query, key, value, attn_mask);
   const Shape s = shape_of(query, key, value);
   const Tensor q = computing(query, s.type), k = computing(key, s.type),
                v = computing(value, s.type), m = computing(attn_mask, s.type);
@@ -238,16 +265,26 @@ std::tuple<Tensor, Tensor> fused_attention(const Tensor& query, const Tensor& ke
 std::tuple<Tensor, Tensor, Tensor> fused_attention_backward(
     const Tensor& grad_output, const Tensor& query, const Tensor& key, const Tensor& value,
     const Tensor& attn_mask, const Tensor& logsumexp, bool is_causal, double scale) {
+  constexpr const char* kName = "_fused_attention_backward";
+  check_operands(kName, query, key, value, attn_mask);
   const Shape s = shape_of(query, key, value);
+  Sizes sizes(std::span<const int64_t>(query.sizes()));
+  sizes.back() = s.value_width;
+  LAMINA_CHECK(grad_output.sizes() == sizes, kName, ": the gradient must be of size ", sizes,
+               "; got ", grad_output);
+  sizes.pop_back();
+  LAMINA_CHECK(logsumexp.sizes() == sizes, kName, ": logsumexp must be of size ", sizes, "; got ",
+               logsumexp);
+  const Tensor sums = contiguous_values(converted(logsumexp, s.type));
   const Tensor g = computing(grad_output, s.type), q = computing(query, s.type),
                k = computing(key, s.type), v = computing(value, s.type),
                m = computing(attn_mask, s.type);
   const Tensor dq = heads_inside(query, s.width, s.type), dk = heads_inside(key, s.width, s.type),
                dv = heads_inside(value, s.value_width, s.type);
   if (s.type == ScalarType::Float64)
-    backward<double>(s, g, q, k, v, m, logsumexp, dq, dk, dv, is_causal, scale);
+    backward<double>(s, g, q, k, v, m, sums, dq, dk, dv, is_causal, scale);
   else
-    backward<float>(s, g, q, k, v, m, logsumexp, dq, dk, dv, is_causal, scale);
+    backward<float>(s, g, q, k, v, m, sums, dq, dk, dv, is_causal, scale);
   return {converted(dq, query.dtype()), converted(dk, key.dtype()), converted(dv, value.dtype())};
 }
 

@@ -1,6 +1,7 @@
 // Negative log likelihood, forward and backward.
 #include <cmath>
 
+#include "lamina/core/dim.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
 #include "lamina/kernels/loss.h"
@@ -26,8 +27,7 @@ Problem problem(const Tensor& self, const Tensor& target, const Tensor& weight) 
   if (weight.defined()) p.weight = contiguous_values(converted(weight, t));
   p.n = self.dim() == 1 ? 1 : self.sizes()[0];
   p.c = self.dim() == 1 ? self.sizes()[0] : self.sizes()[1];
-  p.inner = 1;
-  for (int64_t i = 2; i < self.dim(); ++i) p.inner *= self.sizes()[i];
+  p.inner = p.n == 0 ? 0 : target.numel() / p.n;
   return p;
 }
 
@@ -157,8 +157,13 @@ std::array<ResultMeta, 2> nll_loss_shape(const Tensor& self, const Tensor& targe
       ResultMeta{{}, self.dtype(), self.device()}};
 }
 
-ResultMeta nll_loss_backward_shape(const Tensor&, const Tensor& self, const Tensor&, const Tensor&,
-                                   int64_t, int64_t, const Tensor&) {
+ResultMeta nll_loss_backward_shape(const Tensor& grad_output, const Tensor& self,
+                                   const Tensor& target, const Tensor& weight, int64_t reduction,
+                                   int64_t ignore_index, const Tensor& total_weight) {
+  const auto [loss, total] = nll_loss_shape(self, target, weight, reduction, ignore_index);
+  LAMINA_CHECK(grad_output.numel() == numel_of(loss.sizes) && total_weight.numel() == 1,
+               "nll_loss_backward: expected a gradient of size ", loss.sizes,
+               " and one total weight; got ", grad_output, " and ", total_weight);
   return {Sizes(std::span<const int64_t>(self.sizes())), self.dtype(), self.device()};
 }
 

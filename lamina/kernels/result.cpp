@@ -20,6 +20,10 @@ int64_t checked_numel(IntList sizes, ScalarType dtype) {
     LAMINA_CHECK(s >= 0, "empty: Trying to create tensor with negative dimension ", s,
                  "; got sizes ", sizes);
   const int64_t n = numel_of(sizes);
+  if (n == 0) {
+    Dim step = 1;  // the strides of an empty tensor must be numbers, too
+    for (const int64_t s : sizes) step *= std::max<int64_t>(s, 1);
+  }
   int64_t bytes;
   LAMINA_CHECK(!__builtin_mul_overflow(n, static_cast<int64_t>(item_size(dtype)), &bytes),
                "empty: the storage size overflows 64 bits; got sizes ", sizes, " of ", dtype);
@@ -240,6 +244,8 @@ Device common_device(std::initializer_list<const Tensor*> tensors, const char* o
 void copy_values(const Tensor& out, const Tensor& in) {
   if (out.is_meta() || out.numel() == 0) return;
   LAMINA_CHECK(!in.is_meta(), "copy_: Cannot copy out of meta tensor; no data!");
+  LAMINA_CHECK(in.sizes() == out.sizes() || is_expandable(in.sizes(), out.sizes()),
+               "copy_: sizes do not fit; got ", in, " for a target of size ", out.sizes());
   const Sizes strides = broadcast_strides(in.sizes(), in.strides(), out.sizes());
   tile::copy({out.data(), out.dtype(), out.strides().data()},
              {in.data(), in.dtype(), strides.data()}, static_cast<int>(out.dim()),

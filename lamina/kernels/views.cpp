@@ -68,6 +68,7 @@ Tensor view(const Tensor& self, IntList size) {
 }
 
 Tensor reshape_alias(const Tensor& self, IntList size, IntList stride) {
+  check_window(self, size, stride, self.storage_offset(), self.dtype(), "_reshape_alias");
   return alias_window(self, size, stride, self.storage_offset());
 }
 
@@ -272,6 +273,7 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
                n);
   std::vector<Tensor> out;
   if (split_size == 0 || n == 0) return {slice(self, d, 0, n, 1)};
+  out.reserve(static_cast<size_t>((n - 1) / split_size + 1));
   for (int64_t at = 0; at < n; at += std::min(split_size, n - at))
     out.push_back(slice(self, d, at, at + std::min(split_size, n - at), 1));
   return out;
@@ -304,6 +306,7 @@ std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
                      " but tensor has no dimensions");
   const int64_t d = wrap_dim(dim, self.dim(), "unbind");
   std::vector<Tensor> out;
+  out.reserve(static_cast<size_t>(self.sizes()[d]));  // raises where an empty tensor has too many
   for (int64_t i = 0; i < self.sizes()[d]; ++i) out.push_back(select(self, d, i));
   return out;
 }

@@ -41,6 +41,10 @@ ResultMeta softmax_backward_shape(const Tensor& grad_output, const Tensor& outpu
   wrap_dim(dim, output.dim(), "softmax_backward");
   LAMINA_CHECK(grad_output.sizes() == output.sizes(), "softmax_backward: sizes differ; got ",
                grad_output, " and ", output);
+  for (const Tensor* t : {&grad_output, &output})
+    LAMINA_CHECK_IMPLEMENTED(is_floating(t->dtype()) && !is_float8(t->dtype()),
+                             "\"softmax_backward\" not implemented for '", legacy_name(t->dtype()),
+                             "'");
   return {copy(grad_output.sizes()), promote_types(grad_output.dtype(), output.dtype()),
           grad_output.device()};
 }

@@ -1,4 +1,5 @@
 // Shape rules of normalizations.
+#include "lamina/core/dim.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
 #include "lamina/shape/promotion.h"
@@ -51,6 +52,21 @@ void check_channels(const Tensor& t, int64_t channels, const char* what, const c
                " of shape ", t.defined() ? t.sizes() : IntList(), " and ", channels, " channels");
 }
 
+void check_has_channels(const Tensor& input, const char* op) {
+  LAMINA_CHECK(input.dim() >= 2, op, ": expected at least 2 dimensions, (n, c, ...); got ", input);
+}
+
+// What a backward kernel reads: the gradient of the result, and as many numbers as there are
+// means, or weights.
+void check_gradient(const Tensor& grad, const Tensor& input, const char* op) {
+  LAMINA_CHECK(grad.sizes() == input.sizes(), op, ": gradient and input differ in size; got ", grad,
+               " and ", input);
+}
+void check_statistics(const Tensor& t, int64_t count, const char* what, const char* op) {
+  LAMINA_CHECK(!t.defined() || t.numel() == count, op, ": ", what, " should contain ", count,
+               " elements; got ", t.defined() ? t.numel() : 0);
+}
+
 }  // namespace
 
 std::array<ResultMeta, 3> layer_norm_shape(const Tensor& input, IntList normalized_shape,
@@ -62,11 +78,19 @@ std::array<ResultMeta, 3> layer_norm_shape(const Tensor& input, IntList normaliz
   return {ResultMeta{copy(input.sizes()), input.dtype(), input.device()}, row, row};
 }
 
-std::array<ResultMeta, 3> layer_norm_backward_shape(const Tensor&, const Tensor& input,
-                                                    const Tensor&, const Tensor&,
+std::array<ResultMeta, 3> layer_norm_backward_shape(const Tensor& grad_output, const Tensor& input,
+                                                    const Tensor& mean, const Tensor& rstd,
                                                     const Tensor& weight, int64_t length,
                                                     bool want_input, bool want_weight,
                                                     bool want_bias) {
+  constexpr const char* kName = "_layer_norm_backward";
+  check_type(input, "\"LayerNormBackwardKernelImpl\"");
+  check_gradient(grad_output, input, kName);
+  LAMINA_CHECK(length >= 0 && (Dim(rstd.numel()) * Dim(length)).value() == input.numel(), kName,
+               ": rows and their length must fit the input; got ", input, ", ", rstd.numel(),
+               " rows of ", length);
+  check_statistics(mean, rstd.numel(), "mean", kName);
+  check_statistics(weight, length, "weight", kName);
   const Tensor& like = weight.defined() ? weight : input;
   return {part(want_input, copy(input.sizes()), input), part(want_weight, Sizes{length}, like),
           part(want_bias, Sizes{length}, like)};
@@ -100,10 +124,22 @@ std::array<ResultMeta, 3> group_norm_shape(const Tensor& input, const Tensor& we
   return {ResultMeta{copy(input.sizes()), input.dtype(), input.device()}, stat, stat};
 }
 
-std::array<ResultMeta, 3> group_norm_backward_shape(const Tensor&, const Tensor& input,
-                                                    const Tensor&, const Tensor&,
-                                                    const Tensor& weight, int64_t, bool want_input,
-                                                    bool want_weight, bool want_bias) {
+std::array<ResultMeta, 3> group_norm_backward_shape(const Tensor& grad_output, const Tensor& input,
+                                                    const Tensor& mean, const Tensor& rstd,
+                                                    const Tensor& weight, int64_t group,
+                                                    bool want_input, bool want_weight,
+                                                    bool want_bias) {
+  constexpr const char* kName = "_group_norm_backward";
+  check_type(input, "\"GroupNormBackwardKernelImpl\"");
+  check_gradient(grad_output, input, kName);
+  check_has_channels(input, kName);
+  const int64_t channels = input.size(1);
+  LAMINA_CHECK(group > 0 && channels % group == 0, kName, ": ", group, " groups do not divide ",
+               channels, " channels");
+  const int64_t count = (Dim(input.size(0)) * Dim(group)).value();
+  check_statistics(mean, count, "mean", kName);
+  check_statistics(rstd, count, "rstd", kName);
+  check_statistics(weight, channels, "weight", kName);
   const Tensor& like = weight.defined() ? weight : input;
   return {part(want_input, copy(input.sizes()), input),
           part(want_weight, Sizes{input.size(1)}, like),
@@ -114,8 +150,7 @@ std::array<ResultMeta, 3> batch_norm_shape(const Tensor& input, const Tensor& we
                                            const Tensor& bias, const Tensor& running_mean,
                                            const Tensor& running_var, bool training, double,
                                            double) {
-  LAMINA_CHECK(input.dim() >= 2, "batch_norm: expected at least 2 dimensions, (n, c, ...); got ",
-               input);
+  check_has_channels(input, "batch_norm");
   const int64_t c = input.sizes()[1];
   const auto check = [&](const Tensor& t, const char* what) {
     LAMINA_CHECK(!t.defined() || t.numel() == c, "batch_norm: ", what, " should contain ", c,
@@ -132,10 +167,17 @@ std::array<ResultMeta, 3> batch_norm_shape(const Tensor& input, const Tensor& we
   return {ResultMeta{copy(input.sizes()), input.dtype(), input.device()}, stat, stat};
 }
 
-std::array<ResultMeta, 3> batch_norm_backward_shape(const Tensor&, const Tensor& input,
-                                                    const Tensor&, const Tensor&,
+std::array<ResultMeta, 3> batch_norm_backward_shape(const Tensor& grad_output, const Tensor& input,
+                                                    const Tensor& mean, const Tensor& invstd,
                                                     const Tensor& weight, bool, bool want_input,
                                                     bool want_weight, bool want_bias) {
+  constexpr const char* kName = "_batch_norm_backward";
+  check_type(input, "\"batch_norm_backward\"");
+  check_gradient(grad_output, input, kName);
+  check_has_channels(input, kName);
+  check_statistics(mean, input.size(1), "mean", kName);
+  check_statistics(invstd, input.size(1), "invstd", kName);
+  check_statistics(weight, input.size(1), "weight", kName);
   const Tensor& like = weight.defined() ? weight : input;
   return {part(want_input, copy(input.sizes()), input),
           part(want_weight, Sizes{input.size(1)}, like),

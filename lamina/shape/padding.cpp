@@ -85,17 +85,13 @@ ResultMeta circular_pad_shape(const Tensor& self, IntList pad) {
   return border_shape(self, pad, Border::Circular, "_pad_circular");
 }
 ResultMeta border_pad_backward_shape(const Tensor& grad_output, const Tensor& self, IntList pad,
-                                     int64_t) {
+                                     int64_t mode) {
   const IntList input_size = self.sizes();
-  bool fits = input_size.size() == grad_output.sizes().size() && pad.size() % 2 == 0 &&
-              pad.size() <= 2 * input_size.size();
-  for (size_t d = 0; fits && d < input_size.size(); ++d) {
-    const size_t i = 2 * (input_size.size() - 1 - d);
-    const int64_t added = i < pad.size() ? Dim(pad[i]) + Dim(pad[i + 1]) : Dim(0);
-    fits = Dim(input_size[d]) + Dim(added) == grad_output.sizes()[d];
-  }
-  LAMINA_CHECK(fits, "pad_backward: grad_output does not have the size of the result; got ",
-               grad_output, " for input ", input_size, " and padding ", pad);
+  LAMINA_CHECK(mode >= 0 && mode <= 2, "pad_backward: expected a mode from 0 to 2; got ", mode);
+  const ResultMeta padded = border_shape(self, pad, static_cast<Border>(mode), "pad_backward");
+  LAMINA_CHECK(grad_output.sizes() == padded.sizes,
+               "pad_backward: grad_output does not have the size of the result; got ", grad_output,
+               " for input ", input_size, " and padding ", pad);
   return {Sizes(std::span<const int64_t>(input_size)), grad_output.dtype(), grad_output.device(),
           suggested_format(grad_output)};
 }

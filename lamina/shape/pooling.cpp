@@ -21,6 +21,21 @@ std::array<int64_t, 3> window_list(IntList list, int64_t n, int64_t leading, con
   return out;
 }
 
+void check_spatial(int64_t n, const char* op) {
+  LAMINA_CHECK(n >= 1 && n <= 3, op, ": expected one to three spatial dimensions; got ", n);
+}
+
+// What both tensors have before the spatial dimensions.
+void check_same_planes(IntList a, IntList b, int64_t n, const char* op) {
+  check_spatial(n, op);
+  const auto leading = static_cast<int64_t>(a.size()) - n;
+  bool fits = a.size() == b.size() && leading >= 0;
+  for (int64_t d = 0; fits && d < leading; ++d)
+    fits = a[static_cast<size_t>(d)] == b[static_cast<size_t>(d)];
+  LAMINA_CHECK(fits, op, ": sizes before the ", n, " spatial dimensions differ; got ", a, " and ",
+               b);
+}
+
 // A batch may be empty; channels and places may not.
 void check_pooled(IntList sizes, int64_t n, bool empty_channels, const char* op) {
   const auto dims = static_cast<int64_t>(sizes.size());
@@ -51,6 +66,7 @@ void check_computes(const Tensor& self, bool integers, const char* op) {
 
 PoolGeometry pool_geometry(IntList input, int64_t n, IntList kernel, IntList stride,
                            IntList padding, IntList dilation, bool ceil_mode, const char* op) {
+  check_spatial(n, op);
   PoolGeometry g;
   g.spatial = n;
   g.kernel = window_list(kernel, n, 1, "kernel_size", op);
@@ -199,8 +215,10 @@ ResultMeta max_pool_values_shape(const Tensor& self, IntList kernel, IntList str
 }
 
 ResultMeta max_pool_scatter_shape(const Tensor& grad_output, const Tensor& indices,
-                                  const Tensor& self, int64_t) {
+                                  const Tensor& self, int64_t spatial) {
   const IntList input_size = self.sizes();
+  check_computes(grad_output, false, "max_pool_backward");
+  check_same_planes(grad_output.sizes(), input_size, spatial, "max_pool_backward");
   LAMINA_CHECK(grad_output.sizes() == indices.sizes() && indices.dtype() == ScalarType::Int64 &&
                    input_size.size() == indices.sizes().size(),
                "max_pool_backward: expected int64 indices of the shape of the gradient; got ",
@@ -221,10 +239,12 @@ ResultMeta adaptive_avg_pool3d_shape(const Tensor& self, IntList output) {
   return adaptive_meta(self, output, 3, "adaptive_avg_pool3d");
 }
 ResultMeta adaptive_avg_pool_backward_shape(const Tensor& grad_output, const Tensor& self,
-                                            int64_t) {
-  LAMINA_CHECK(grad_output.dim() == self.dim() && (grad_output.numel() == 0 || self.numel() > 0),
-               "adaptive_avg_pool_backward: numbers of dimensions differ; got ", grad_output,
-               " and ", self);
+                                            int64_t spatial) {
+  constexpr const char* kName = "adaptive_avg_pool_backward";
+  check_computes(grad_output, false, kName);
+  check_same_planes(grad_output.sizes(), self.sizes(), spatial, kName);
+  LAMINA_CHECK(grad_output.numel() == 0 || self.numel() > 0, kName,
+               ": an empty input has no gradient; got ", self);
   return gradient_of(grad_output, self.sizes());
 }
 
@@ -275,6 +295,7 @@ ResultMeta avg_pool_backward_shape(const Tensor& grad_output, const Tensor& self
                                    IntList stride, IntList padding, bool ceil_mode, bool,
                                    std::optional<int64_t>, int64_t spatial) {
   const IntList input_size = self.sizes();
+  check_computes(grad_output, false, "avg_pool_backward");
   const PoolGeometry g = pool_geometry(input_size, spatial, kernel, stride, padding, {1}, ceil_mode,
                                        "avg_pool_backward");
   LAMINA_CHECK(grad_output.sizes() == IntList(with_spatial(input_size, g.output, spatial)),

@@ -61,11 +61,17 @@ ResultMeta aa_upsample2d_aligned_shape(const Tensor& self, IntList output, bool,
 }
 
 ResultMeta resample_backward_shape(const Tensor& grad_output, IntList output_size,
-                                   IntList input_size, int64_t, bool, Scale, Scale, Scale) {
-  bool fits = input_size.size() == grad_output.sizes().size() &&
+                                   IntList input_size, int64_t mode, bool, Scale, Scale, Scale) {
+  check_type(grad_output, false, "upsample_backward");
+  LAMINA_CHECK(mode >= 0 && mode <= 5, "upsample_backward: expected a mode from 0 to 5; got ",
+               mode);
+  bool fits = input_size.size() >= 3 && input_size.size() <= 5 &&
+              input_size.size() == grad_output.sizes().size() &&
               input_size.size() == output_size.size() + 2;
   for (size_t i = 0; fits && i < input_size.size(); ++i)
-    fits = grad_output.sizes()[i] == (i < 2 ? input_size[i] : output_size[i - 2]);
+    fits = i < 2 ? grad_output.sizes()[i] == input_size[i]
+                 : grad_output.sizes()[i] == output_size[i - 2] && input_size[i] > 0 &&
+                       output_size[i - 2] > 0;
   LAMINA_CHECK(fits, "upsample_backward: expected a gradient of the size of the result; got ",
                grad_output, " for input ", input_size, " and output size ", output_size);
   return {Sizes(std::span<const int64_t>(input_size)), grad_output.dtype(), grad_output.device(),
@@ -233,21 +239,35 @@ void check_grid(const Tensor& input, const Tensor& grid, int64_t mode, int64_t p
 }
 }  // namespace
 
+namespace {
+Sizes sampled_sizes(const Tensor& input, const Tensor& grid) {
+  Sizes sizes{input.sizes()[0], input.sizes()[1]};
+  for (size_t i = 1; i + 1 < grid.sizes().size(); ++i) sizes.push_back(grid.sizes()[i]);
+  return sizes;
+}
+void check_grid_gradient(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
+                         int64_t mode, int64_t padding) {
+  check_grid(input, grid, mode, padding);
+  LAMINA_CHECK(
+      grad_output.sizes() == sampled_sizes(input, grid) && grad_output.dtype() == input.dtype(),
+      "grid_sampler_backward: expected a gradient of the size and dtype of the result; got ",
+      grad_output, " for input ", input, " and grid ", grid);
+}
+}  // namespace
+
 ResultMeta grid_sample_shape(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
                              bool) {
   check_grid(input, grid, mode, padding);
-  Sizes sizes{input.sizes()[0], input.sizes()[1]};
-  for (size_t i = 1; i + 1 < grid.sizes().size(); ++i) sizes.push_back(grid.sizes()[i]);
-  return {sizes, input.dtype(), input.device()};
+  return {sampled_sizes(input, grid), input.dtype(), input.device()};
 }
-ResultMeta grid_sample_input_grad_shape(const Tensor&, const Tensor& input, const Tensor& grid,
-                                        int64_t mode, int64_t padding, bool) {
-  check_grid(input, grid, mode, padding);
+ResultMeta grid_sample_input_grad_shape(const Tensor& grad_output, const Tensor& input,
+                                        const Tensor& grid, int64_t mode, int64_t padding, bool) {
+  check_grid_gradient(grad_output, input, grid, mode, padding);
   return {Sizes(std::span<const int64_t>(input.sizes())), input.dtype(), input.device()};
 }
-ResultMeta grid_sample_grid_grad_shape(const Tensor&, const Tensor& input, const Tensor& grid,
-                                       int64_t mode, int64_t padding, bool) {
-  check_grid(input, grid, mode, padding);
+ResultMeta grid_sample_grid_grad_shape(const Tensor& grad_output, const Tensor& input,
+                                       const Tensor& grid, int64_t mode, int64_t padding, bool) {
+  check_grid_gradient(grad_output, input, grid, mode, padding);
   return {Sizes(std::span<const int64_t>(grid.sizes())), grid.dtype(), grid.device()};
 }
 
