@@ -72,6 +72,22 @@ def test_links_lead_somewhere():
     assert not wrong, "\n".join(wrong)
 
 
+def test_every_page_is_listed_and_has_a_place_on_the_site():
+    from tools import docsite
+
+    docs = ROOT / "docs"
+    listed = re.findall(r"\]\(([^)#]+\.md)\)", (docs / "README.md").read_text())
+    pages = {str(p.relative_to(docs)) for p in docs.rglob("*.md")} - {"README.md"}
+    assert pages == set(listed)
+    named = {f"{n}.md" for n in [*docsite.FLOORS, "core", *docsite.GUIDES, *docsite.MORE]}
+    assert {p for p in pages if "/" not in p} == named
+    for entries in docsite.REFERENCE.values():
+        for entry in entries:
+            for name in docsite.modules_of(entry):
+                place = ROOT / "python" / Path(*name.split("."))
+                assert place.is_dir() or place.with_suffix(".py").exists(), name
+
+
 def write(page):
     """Replace outputs that do not fit."""
     names = {"__name__": "example"}

@@ -89,7 +89,7 @@ def make_parser() -> argparse.ArgumentParser:
     op = add("op", show_operator, "print everything that is generated for one operator")
     op.add_argument("name", metavar="NAME", help="e.g. lerp")
 
-    add("docs", suites.docs, "write the operator pages to build/docs and run the docs' examples")
+    add("docs", suites.docs, "write the site of the docs to build/docs and run the docs' examples")
     add("fmt", checks.fmt, "format C++ (clang-format) and Python (ruff)")
     add("lint", checks.lint, "check the format, ruff's rules and which room includes which")
     return parser

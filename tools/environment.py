@@ -30,6 +30,10 @@ PACKAGES = {
         ("pytest>=8,<10", "Python tests"),
         ("hypothesis>=6.100,<7", "Python tests with drawn inputs"),
     ],
+    "docs": [
+        ("mkdocs-material>=9.5,<10", "the site of ./run docs"),
+        ("mkdocstrings[python]>=0.26,<2", "its reference, from docstrings"),
+    ],
     "lint": [
         ("clang-format==23.1.5", "format of the C++ code"),
         ("ruff==0.17.6", "format and rules of the Python code"),

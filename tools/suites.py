@@ -1,12 +1,11 @@
 """./run test and ./run docs."""
 
 import argparse
-import shutil
 import subprocess
 import time
 from pathlib import Path
 
-from tools import environment, install
+from tools import docsite, environment, install
 from tools.common import (
     BUILD,
     ROOT,
@@ -133,13 +132,11 @@ def compiler_file(name: str) -> str:
 
 
 def docs(options: argparse.Namespace) -> int:
-    """Write the operator pages and run the examples of the docs."""
+    """Write the site of docs/, operators and docstrings with its links checked, and run the examples of the docs."""
     python = install.ensure_installed()
+    status = docsite.build(python)
+    if status:
+        return status
     environment.ensure_packages(python, "test")
-    pages = ROOT / "build" / "docs"
-    shutil.copytree(BUILD / "gen" / "docs", pages, dirs_exist_ok=True)
-    say(f"Operator pages are in {pages.relative_to(ROOT)}")
-    tests = ROOT / "tests" / "test_docs.py"
-    if tests.exists():
-        return subprocess.call([python, "-m", "pytest", str(tests)], cwd=ROOT)
-    return 0
+    tests = ["tests/test_docs.py", "tests/test_proofs.py"]
+    return subprocess.call([python, "-m", "pytest", *tests], cwd=ROOT)
