@@ -2,6 +2,7 @@
 // they were given and gave, nested as they ran, and what kernels, allocator and engine said
 // meanwhile.
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -182,7 +183,8 @@ class Tracer final : public dispatch::Observer, public event::Listener {
   void on_enter() override {
     if (inside_++ > 0) return;
     entered_ = now();
-    lines_ = lines_now();
+    // Lines are for those who read more than times.
+    if (values_ || whole_stack_) lines_ = lines_now();
   }
   void on_leave() override {
     if (inside_ > 0) --inside_;
@@ -215,7 +217,7 @@ class Tracer final : public dispatch::Observer, public event::Listener {
     close();
   }
 
-  std::vector<Record> records;
+  std::deque<Record> records;  // grows without moving what is there
   std::vector<MemoryNote> memory;
   int64_t started = 0, stopped = 0;
 
