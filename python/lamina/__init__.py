@@ -56,7 +56,7 @@ for _module, _name in (
 # Operators of a few lines of Python.
 for _name in (
     "atleast_2d", "atleast_3d", "aminmax", "cdist", "detach_", "dsplit", "einsum", "get_device",
-    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "norm", "range", "resize_as_",
+    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "multinomial", "norm", "range", "resize_as_",
     "std_mean", "take_along_dim", "tensor_split", "tensordot", "trapezoid", "trapz",
     "tril_indices", "triu_indices", "unique", "unique_consecutive", "var_mean", "vsplit",
 ):  # fmt: skip

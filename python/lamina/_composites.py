@@ -584,13 +584,62 @@ def fill_diagonal_(input, fill_value, wrap=False):
     return input
 
 
+@overridable
+def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
+    """Numbers drawn with probabilities in proportion to weights (categories) or (rows, categories): int64 (..., num_samples).
+
+    Raises RuntimeError for weights that are negative, infinite or NaN, for a row of zeros, and, without `replacement`, for
+    more samples than there are categories of weight above zero.
+    """
+    if not input.is_floating_point():
+        raise RuntimeError(
+            f"multinomial only supports floating-point dtypes for input, got: {input.dtype}"
+        )
+    if input.dim() not in (1, 2):
+        raise RuntimeError("multinomial: prob_dist must be 1 or 2 dim")
+    if out is not None and out.dtype != _C.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype}")
+    if num_samples <= 0:
+        raise RuntimeError("multinomial: cannot sample n_sample <= 0 samples")
+    if input.size(-1) >= 2**24:
+        raise RuntimeError("multinomial: number of categories cannot exceed 2^24")
+    if not replacement and num_samples > input.size(-1):
+        raise RuntimeError(
+            "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
+    weights = input.detach().to(_C.float64)
+    if not bool(((weights >= 0) & (weights < math.inf)).all()):
+        raise RuntimeError(
+            "multinomial: probability tensor contains either `inf`, `nan` or element < 0"
+        )
+    enough = (weights > 0).sum(-1)
+    if enough.numel() and int(enough.min()) < (1 if replacement else num_samples):
+        raise RuntimeError(
+            "multinomial: invalid multinomial distribution (too few categories with a weight above "
+            f"zero; got {int(enough.min())}, expected {1 if replacement else num_samples})"
+        )
+    if replacement:
+        from lamina._order import searchsorted
+
+        reach = weights.cumsum(-1) / weights.sum(-1, keepdim=True)
+        drawn = _C.rand((*input.shape[:-1], num_samples), dtype=_C.float64, generator=generator)
+        # The first category whose reach is not below the draw; never one of weight zero.
+        last = input.size(-1) - 1 - (weights > 0).flip(-1).to(_C.int64).argmax(-1, keepdim=True)
+        result = searchsorted(reach, drawn).minimum(last)
+    else:
+        # Exponential variables over weights: the smallest come first (Efraimidis and Spirakis, 2006).
+        drawn = -_C.log1p(-_C.rand(input.shape, dtype=_C.float64, generator=generator))
+        result = (weights / drawn).topk(num_samples, -1)[1]
+    return result if out is None else out.resize_(result.shape).copy_(result)
+
+
 NAMES = (
     "atleast_2d", "atleast_3d", "aminmax", "cdist", "detach_", "dsplit", "einsum", "get_device",
-    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "norm", "range", "resize_as_", "std_mean",
+    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "multinomial", "norm", "range", "resize_as_", "std_mean",
     "take_along_dim", "tensor_split", "tensordot", "trapezoid", "trapz", "tril_indices",
     "triu_indices", "unique", "unique_consecutive", "var_mean", "vsplit",
 )  # fmt: skip
 METHODS = (
-    "fill_diagonal_", "aminmax", "hsplit", "vsplit", "dsplit", "norm", "resize_as_", "take_along_dim", "tensor_split",
-    "unique", "unique_consecutive",
+    "fill_diagonal_", "aminmax", "hsplit", "vsplit", "dsplit", "multinomial", "norm", "resize_as_", "take_along_dim",
+    "tensor_split", "unique", "unique_consecutive",
 )  # fmt: skip

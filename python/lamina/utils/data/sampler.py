@@ -127,19 +127,6 @@ class SubsetRandomSampler(Sampler[int]):
         return len(self.indices)
 
 
-def _multinomial(weights, count, replacement, generator):
-    """`count` numbers with probabilities in proportion to weights."""
-    if hasattr(lamina, "multinomial"):
-        return lamina.multinomial(weights, count, replacement, generator=generator)
-    if replacement:
-        reach = weights.cumsum(0) / weights.sum()
-        drawn = lamina.rand(count, dtype=lamina.float64, generator=generator)
-        # The first number whose reach is not below the draw.
-        return (reach.unsqueeze(0) < drawn.unsqueeze(1)).sum(1).clamp(max=len(weights) - 1)
-    drawn = -lamina.log1p(-lamina.rand(len(weights), dtype=lamina.float64, generator=generator))
-    return (weights / drawn).argsort(descending=True)[:count]
-
-
 class WeightedRandomSampler(Sampler[int]):
     """Numbers drawn with probabilities in proportion to `weights`, which need not sum up to one."""
 
@@ -171,7 +158,9 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        drawn = _multinomial(self.weights, self.num_samples, self.replacement, self.generator)
+        drawn = lamina.multinomial(
+            self.weights, self.num_samples, self.replacement, generator=self.generator
+        )
         yield from drawn.tolist()
 
     def __len__(self) -> int:
