@@ -4,6 +4,7 @@ test_bad_input.py fuzzes the public functions. Here every call of derivative_cas
 gets one to three arguments changed: another size, type, layout or device, absurd numbers, lists too long or short.
 """
 
+import itertools
 import json
 import os
 import random
@@ -117,6 +118,64 @@ def known():
 def test_the_calls_are_good():
     for name, args in known():
         call(name, *args)
+
+
+@pytest.mark.parametrize("sizes", itertools.product((0, 1, 3), (0, 1, 4), (0, 1, 33)))
+def test_small_and_empty_sizes(sizes):
+    """Every network operator on (n, c, l), forward and backward: a result or an ordinary exception."""
+    n, c, l = sizes
+    f = lamina.nn.functional
+    x = lamina.rand(sizes, requires_grad=True)
+    w, b, no = rand(c), rand(c), lamina.zeros(n, l, dtype=lamina.int64)
+    calls = [
+        lambda: call("aten::native_group_norm", x, w, b, n, c, l, 2, 1e-5)[0],
+        lambda: f.group_norm(x, 1, w, b),
+        lambda: f.batch_norm(x, b, w, w, b, True),
+        lambda: f.batch_norm(x, b, w, w, b, False),
+        lambda: f.instance_norm(x, weight=w, bias=b),
+        lambda: f.layer_norm(x, (l,), rand(l)),
+        lambda: f.rms_norm(x, (c, l)),
+        lambda: f.binary_cross_entropy(x, x.detach()),
+        lambda: f.nll_loss(x, no),
+        lambda: f.cross_entropy(x, no, w, label_smoothing=0.1),
+        lambda: f.glu(x, 1),
+        lambda: f.prelu(x, w),
+        lambda: f.embedding(no, x[0]),
+        lambda: f.conv1d(x, rand(2, c, 1)),
+        lambda: f.conv1d(x, rand(c, 1, 3), padding=1, groups=c),
+        lambda: f.conv_transpose1d(x, rand(c, 2, 3), None, 3, 1),
+        lambda: x.median(1).values,
+        lambda: x.kthvalue(1, 2).values,
+        lambda: f.unfold(x[..., None], (2, 1), 1, 1),
+        lambda: f.grid_sample(x[..., None], rand(n, 2, 2, 2) * 3 - 1, align_corners=False),
+        lambda: f.ctc_loss(x, no[: min(n, 1)], (n,) * c, (1,) * c),
+    ]
+    for k, step in itertools.product((1, 2, 40), (1, 3)):
+        calls += [
+            lambda k=k, s=step: f.max_pool1d(x, k, s, k // 2, ceil_mode=True),
+            lambda k=k, s=step: f.avg_pool1d(x, k, s, k // 2),
+        ]
+    for size in (0, 1, 7):
+        calls += [
+            lambda s=size: f.adaptive_avg_pool1d(x, s),
+            lambda s=size: f.adaptive_max_pool1d(x, s),
+            lambda s=size: f.scaled_dot_product_attention(x, rand(n, s, l), rand(n, s, 2)),
+            lambda s=size: f.scaled_dot_product_attention(
+                x, rand(n, s, l), rand(n, s, 2), is_causal=True
+            ),
+        ]
+        calls += [
+            lambda s=size, m=m: f.interpolate(x, s, mode=m) for m in ("nearest", "linear", "area")
+        ]
+        calls += [
+            lambda s=size, m=m: f.pad(x, (s, -1), m)
+            for m in ("constant", "reflect", "replicate", "circular")
+        ]
+    for one in calls:
+        try:
+            one().sum().backward()
+        except ORDINARY as error:
+            assert "internal fault" not in str(error), error
 
 
 REFUSED = {

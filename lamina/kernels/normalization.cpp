@@ -138,8 +138,9 @@ void group_norm(const Tensor& out, const Tensor& mean, const Tensor& rstd, const
   const Written o(out, type);
   const tile::ChannelNorm call = channels_of(x, type, c / group, w);
   std::vector<double> means(static_cast<size_t>(mean.numel())), squares(means.size());
-  tile::channel_moments(call, means.data(), squares.data(), x.data());
+  if (x.numel() > 0) tile::channel_moments(call, means.data(), squares.data(), x.data());
   write_statistics(mean, rstd, means, squares, double(call.group * call.inner), eps);
+  if (x.numel() == 0) return;
   tile::normalize_channels(call, o.data(), mean.data(), rstd.data(), x.data(), data_of(b));
   o.finish();
 }
@@ -153,6 +154,11 @@ void group_norm_backward(const Tensor& input_grad, const Tensor& weight_grad,
                w = readable(weight, type), m = readable(mean, type), r = readable(rstd, type);
   const Written dx(input_grad, type, want_input), dw(weight_grad, type, want_weight),
       db(bias_grad, type, want_bias);
+  if (x.numel() == 0) {
+    if (want_weight) zero_bytes(weight_grad);
+    if (want_bias) zero_bytes(bias_grad);
+    return;
+  }
   tile::normalize_channels_backward(channels_of(x, type, x.size(1) / group, w), dx.data(),
                                     dw.data(), db.data(), g.data(), x.data(), m.data(), r.data(),
                                     false);
