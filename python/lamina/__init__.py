@@ -224,7 +224,7 @@ def _attach():
     ):
         setattr(Tensor, name, forward(name, "_tensor"))  # noqa: F405
     for name in (
-        "aminmax", "hsplit", "vsplit", "dsplit", "norm", "resize_as_", "take_along_dim",
+        "aminmax", "hsplit", "vsplit", "dsplit", "multinomial", "norm", "resize_as_", "take_along_dim",
         "tensor_split", "unique", "unique_consecutive", "fill_diagonal_",
     ):  # fmt: skip
         setattr(Tensor, name, forward(name, "_composites"))  # noqa: F405
