@@ -320,7 +320,9 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
   int64_t at = self.storage_offset();
   if (count > 0) at += offset >= 0 ? offset * self.strides()[b] : -offset * self.strides()[a];
   Sizes sizes = copy(self.sizes()), strides = copy(self.strides());
-  const int64_t step = strides[a] + strides[b];
+  // Unsigned: strides of an empty tensor need not add up.
+  const auto step =
+      static_cast<int64_t>(static_cast<uint64_t>(strides[a]) + static_cast<uint64_t>(strides[b]));
   for (const int64_t d : {std::max(a, b), std::min(a, b)}) {
     sizes.erase(d);
     strides.erase(d);

@@ -225,6 +225,7 @@ void copy_rearranged(const Tensor& result, const Tensor& self, const Sizes& size
 
 // `large` has the pixels, `small` the channels.
 void shuffle(const Tensor& large, const Tensor& small, int64_t r, bool to_pixels) {
+  if (large.numel() == 0) return;
   Sizes sizes, pixels, channels;
   const auto n = static_cast<size_t>(large.dim());
   for (size_t i = 0; i + 3 < n; ++i) {
@@ -259,6 +260,7 @@ void pixel_unshuffle(const Tensor& result, const Tensor& self, int64_t factor) {
 }
 
 void channel_shuffle(const Tensor& result, const Tensor& self, int64_t groups) {
+  if (result.numel() == 0) return;  // groups and sizes may be anything then
   const int64_t each = self.sizes()[1] / groups;
   Sizes sizes{self.sizes()[0], each, groups};
   Sizes out{result.strides()[0], result.strides()[1] * groups, result.strides()[1]};
