@@ -120,7 +120,7 @@ def test_the_calls_are_good():
         call(name, *args)
 
 
-@pytest.mark.parametrize("sizes", list(itertools.product((0, 1, 3)), (0, 1, 4), (0, 1, 33)))
+@pytest.mark.parametrize("sizes", list(itertools.product((0, 1, 3), (0, 1, 4), (0, 1, 33))))
 def test_small_and_empty_sizes(sizes):
     """Every network operator on (n, c, l), forward and backward: a result or an ordinary exception."""
     n, c, l = sizes
