@@ -179,38 +179,30 @@ class Hardswish(_Inplace):
         return ""
 
 
-class ELU(Module):
-    """`input` above zero, ``alpha * (exp(input) - 1)`` below."""
-
+class _WithAlpha(Module):
     __constants__ = ["alpha", "inplace"]
 
     def __init__(self, alpha=1.0, inplace=False):
         super().__init__()
         self.alpha = alpha
         self.inplace = inplace
+
+    def extra_repr(self):
+        return _marked(f"alpha={self.alpha}", self.inplace)
+
+
+class ELU(_WithAlpha):
+    """`input` above zero, ``alpha * (exp(input) - 1)`` below."""
 
     def forward(self, input):
         return F.elu(input, self.alpha, self.inplace)
 
-    def extra_repr(self):
-        return _marked(f"alpha={self.alpha}", self.inplace)
 
-
-class CELU(Module):
+class CELU(_WithAlpha):
     """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
-
-    __constants__ = ["alpha", "inplace"]
-
-    def __init__(self, alpha=1.0, inplace=False):
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
 
     def forward(self, input):
         return F.celu(input, self.alpha, self.inplace)
-
-    def extra_repr(self):
-        return _marked(f"alpha={self.alpha}", self.inplace)
 
 
 class SELU(_Inplace):

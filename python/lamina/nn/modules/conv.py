@@ -95,16 +95,18 @@ class _ConvNd(Module):
             self._reversed_padding_repeated_twice = [0] * (2 * len(kernel_size))
         else:
             self._reversed_padding_repeated_twice = _reverse_repeat_tuple(padding, 2)
-        if transposed:
-            sizes = (in_channels, out_channels // groups, *kernel_size)
-        else:
-            sizes = (out_channels, in_channels // groups, *kernel_size)
-        self.weight = Parameter(lamina.empty(sizes, device=device, dtype=dtype))
+        self.weight = Parameter(lamina.empty(self._weight_sizes(), device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(lamina.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
+
+    def _weight_sizes(self):
+        channels = (self.out_channels, self.in_channels // self.groups)
+        if self.transposed:
+            channels = (self.in_channels, self.out_channels // self.groups)
+        return (*channels, *self.kernel_size)
 
     def reset_parameters(self):
         """Start again from random values."""
@@ -149,124 +151,70 @@ class _ConvNd(Module):
         return function(padded, weight, bias, self.stride, 0, self.dilation, self.groups)
 
 
-class Conv1d(_ConvNd):
+class _Convolution(_ConvNd):
+    """Convolutions of one number of dimensions.
+
+    `_tuple` repeats an option for each; `_operator` names the function of F, looked up at each call since programs
+    replace it.
+    """
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
+        sizes = self._tuple
+        super().__init__(
+            in_channels,
+            out_channels,
+            sizes(kernel_size),
+            sizes(stride),
+            padding if isinstance(padding, str) else sizes(padding),
+            sizes(dilation),
+            False,
+            sizes(0),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def _conv_forward(self, input, weight, bias):
+        return self._convolve(getattr(F, self._operator), input, weight, bias)
+
+    def forward(self, input):
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_Convolution):
     """Convolution over one dimension; see F.conv1d."""
 
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
-        super().__init__(
-            in_channels,
-            out_channels,
-            _single(kernel_size),
-            _single(stride),
-            padding if isinstance(padding, str) else _single(padding),
-            _single(dilation),
-            False,
-            _single(0),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def _conv_forward(self, input, weight, bias):
-        return self._convolve(F.conv1d, input, weight, bias)
-
-    def forward(self, input):
-        return self._conv_forward(input, self.weight, self.bias)
+    _tuple = staticmethod(_single)
+    _operator = "conv1d"
 
 
-class Conv2d(_ConvNd):
+class Conv2d(_Convolution):
     """Convolution over images; see F.conv2d."""
 
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
-        super().__init__(
-            in_channels,
-            out_channels,
-            _pair(kernel_size),
-            _pair(stride),
-            padding if isinstance(padding, str) else _pair(padding),
-            _pair(dilation),
-            False,
-            _pair(0),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def _conv_forward(self, input, weight, bias):
-        return self._convolve(F.conv2d, input, weight, bias)
-
-    def forward(self, input):
-        return self._conv_forward(input, self.weight, self.bias)
+    _tuple = staticmethod(_pair)
+    _operator = "conv2d"
 
 
-class Conv3d(_ConvNd):
+class Conv3d(_Convolution):
     """Convolution over volumes; see F.conv3d."""
 
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
-        super().__init__(
-            in_channels,
-            out_channels,
-            _triple(kernel_size),
-            _triple(stride),
-            padding if isinstance(padding, str) else _triple(padding),
-            _triple(dilation),
-            False,
-            _triple(0),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def _conv_forward(self, input, weight, bias):
-        return self._convolve(F.conv3d, input, weight, bias)
-
-    def forward(self, input):
-        return self._conv_forward(input, self.weight, self.bias)
+    _tuple = staticmethod(_triple)
+    _operator = "conv3d"
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -349,118 +297,65 @@ class _ConvTransposeNd(_ConvNd):
         )
 
 
-class ConvTranspose1d(_ConvTransposeNd):
+class _TransposedConvolution(_ConvTransposeNd):
+    """As _Convolution, transposed."""
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
+        sizes = self._tuple
+        super().__init__(
+            in_channels,
+            out_channels,
+            sizes(kernel_size),
+            sizes(stride),
+            sizes(padding),
+            sizes(dilation),
+            True,
+            sizes(output_padding),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def forward(self, input, output_size=None):
+        function = getattr(F, self._operator)
+        return self._transposed(function, input, output_size, len(self.kernel_size))
+
+
+class ConvTranspose1d(_TransposedConvolution):
     """Transposed convolution over one dimension; see F.conv_transpose1d."""
 
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
-        super().__init__(
-            in_channels,
-            out_channels,
-            _single(kernel_size),
-            _single(stride),
-            _single(padding),
-            _single(dilation),
-            True,
-            _single(output_padding),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def forward(self, input, output_size=None):
-        return self._transposed(F.conv_transpose1d, input, output_size, 1)
+    _tuple = staticmethod(_single)
+    _operator = "conv_transpose1d"
 
 
-class ConvTranspose2d(_ConvTransposeNd):
+class ConvTranspose2d(_TransposedConvolution):
     """Transposed convolution over images; see F.conv_transpose2d."""
 
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
-        super().__init__(
-            in_channels,
-            out_channels,
-            _pair(kernel_size),
-            _pair(stride),
-            _pair(padding),
-            _pair(dilation),
-            True,
-            _pair(output_padding),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def forward(self, input, output_size=None):
-        return self._transposed(F.conv_transpose2d, input, output_size, 2)
+    _tuple = staticmethod(_pair)
+    _operator = "conv_transpose2d"
 
 
-class ConvTranspose3d(_ConvTransposeNd):
+class ConvTranspose3d(_TransposedConvolution):
     """Transposed convolution over volumes; see F.conv_transpose3d."""
 
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
-        super().__init__(
-            in_channels,
-            out_channels,
-            _triple(kernel_size),
-            _triple(stride),
-            _triple(padding),
-            _triple(dilation),
-            True,
-            _triple(output_padding),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def forward(self, input, output_size=None):
-        return self._transposed(F.conv_transpose3d, input, output_size, 3)
+    _tuple = staticmethod(_triple)
+    _operator = "conv_transpose3d"
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
@@ -482,11 +377,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         self.in_channels = self._get_in_channels(input)
         if self.in_channels % self.groups != 0:
             raise ValueError("in_channels must be divisible by groups")
-        if self.transposed:
-            sizes = (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
-        else:
-            sizes = (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
-        self.weight.materialize(sizes)
+        self.weight.materialize(self._weight_sizes())
         if self.bias is not None:
             self.bias.materialize((self.out_channels,))
         self.reset_parameters()

@@ -75,6 +75,15 @@ def _forward_unimplemented(self, *input):
     )
 
 
+def _registered(hooks, module, name, value):
+    """What the global hooks make of a value that is about to be registered."""
+    for hook in hooks.values():
+        given = hook(module, name, value)
+        if given is not None:
+            value = given
+    return value
+
+
 class Module:
     """Base of all networks and their parts.
 
@@ -196,10 +205,7 @@ class Module:
                 f"cannot assign '{lamina.typename(tensor)}' object to buffer '{name}' "
                 "(torch Tensor or None required)"
             )
-        for hook in _global_buffer_registration_hooks.values():
-            given = hook(self, name, tensor)
-            if given is not None:
-                tensor = given
+        tensor = _registered(_global_buffer_registration_hooks, self, name, tensor)
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -228,10 +234,7 @@ class Module:
                 f"register_parameter: cannot assign a tensor that was computed to parameter '{name}'; "
                 "parameters are leaves; compute it in forward"
             )
-        for hook in _global_parameter_registration_hooks.values():
-            given = hook(self, name, param)
-            if given is not None:
-                param = given
+        param = _registered(_global_parameter_registration_hooks, self, name, param)
         self._parameters[name] = param
 
     def add_module(self, name, module):
@@ -239,10 +242,7 @@ class Module:
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{lamina.typename(module)} is not a Module subclass")
         self._check_name("add_module", "module", name, self._modules)
-        for hook in _global_module_registration_hooks.values():
-            given = hook(self, name, module)
-            if given is not None:
-                module = given
+        module = _registered(_global_module_registration_hooks, self, name, module)
         self._modules[name] = module
 
     def register_module(self, name, module):
@@ -309,10 +309,7 @@ class Module:
                 f"cannot assign '{lamina.typename(value)}' as child module '{name}' "
                 "(torch.nn.Module or None expected)"
             )
-        for hook in _global_module_registration_hooks.values():
-            given = hook(self, name, value)
-            if given is not None:
-                value = given
+        value = _registered(_global_module_registration_hooks, self, name, value)
         modules[name] = value
 
     def _set_buffer(self, name, value, buffers):
@@ -321,10 +318,7 @@ class Module:
                 f"cannot assign '{lamina.typename(value)}' as buffer '{name}' "
                 "(torch.nn.Buffer, torch.Tensor or None expected)"
             )
-        for hook in _global_buffer_registration_hooks.values():
-            given = hook(self, name, value)
-            if given is not None:
-                value = given
+        value = _registered(_global_buffer_registration_hooks, self, name, value)
         buffers[name] = value
 
     def __delattr__(self, name):

@@ -74,53 +74,44 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class _MaxUnpoolNd(Module):
+    def __init__(self, kernel_size, stride=None, padding=0):
+        super().__init__()
+        self.kernel_size = self._tuple(kernel_size)
+        self.stride = self._tuple(stride if stride is not None else kernel_size)
+        self.padding = self._tuple(padding)
+
     def extra_repr(self):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+    def _unpool(self, function, input, indices, output_size):
+        return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
     """Puts pooled values back to the places `indices`; zeros elsewhere."""
 
-    def __init__(self, kernel_size, stride=None, padding=0):
-        super().__init__()
-        self.kernel_size = _single(kernel_size)
-        self.stride = _single(stride if stride is not None else kernel_size)
-        self.padding = _single(padding)
+    _tuple = staticmethod(_single)
 
     def forward(self, input, indices, output_size=None):
-        return F.max_unpool1d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+        return self._unpool(F.max_unpool1d, input, indices, output_size)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Puts pooled values back to the places `indices`; zeros elsewhere."""
 
-    def __init__(self, kernel_size, stride=None, padding=0):
-        super().__init__()
-        self.kernel_size = _pair(kernel_size)
-        self.stride = _pair(stride if stride is not None else kernel_size)
-        self.padding = _pair(padding)
+    _tuple = staticmethod(_pair)
 
     def forward(self, input, indices, output_size=None):
-        return F.max_unpool2d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+        return self._unpool(F.max_unpool2d, input, indices, output_size)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Puts pooled values back to the places `indices`; zeros elsewhere."""
 
-    def __init__(self, kernel_size, stride=None, padding=0):
-        super().__init__()
-        self.kernel_size = _triple(kernel_size)
-        self.stride = _triple(stride if stride is not None else kernel_size)
-        self.padding = _triple(padding)
+    _tuple = staticmethod(_triple)
 
     def forward(self, input, indices, output_size=None):
-        return F.max_unpool3d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+        return self._unpool(F.max_unpool3d, input, indices, output_size)
 
 
 class _AvgPoolNd(Module):
