@@ -67,12 +67,14 @@ class Timeline:
             at[kind] += nbytes
 
         # What was there before.
-        freed = {block for _, block, nbytes, _ in trace["memory"] if nbytes < 0}
+        freed: dict[int, int] = {}  # block: when it was first given back
+        for time, block, nbytes, _ in trace["memory"]:
+            if nbytes < 0:
+                freed.setdefault(block, time)
         for address, (nbytes, kind) in self._before.items():
             change(start, kind, nbytes)
             if address in freed:
-                time = next(t for t, block, n, _ in trace["memory"] if block == address and n < 0)
-                change(time, kind, -nbytes)
+                change(freed[address], kind, -nbytes)
         for life in lives:
             change(life.begin, life.kind, life.nbytes)
             if life.end < stop:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import lamina
+from lamina.explain._text import bytes_text
 
 __all__ = ["Graph", "graph"]
 
@@ -39,19 +40,11 @@ class _Box:
         """What a picture shows in the box."""
         lines = [self.leaf or self.result]
         for s in self.saved:
-            note = "shared" if s.shared else _bytes(s.nbytes)
+            note = "shared" if s.shared else bytes_text(s.nbytes)
             lines.append(f"keeps {s.name}: {s.text}, {note}")
         if self.released:
             lines.append("what it kept is freed")
         return [line for line in lines if line]
-
-
-def _bytes(n: int) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if n < 1024 or unit == "GiB":
-            return f"{n} B" if unit == "B" else f"{n:.1f} {unit}"
-        n /= 1024
-    raise AssertionError
 
 
 def _describe(shape, dtype) -> str:
@@ -121,7 +114,7 @@ class Graph:
         return sum(b.nbytes for b in self.nodes)
 
     def __str__(self) -> str:
-        lines = [f"{len(self.nodes)} nodes, {_bytes(self.nbytes)} kept for backward"]
+        lines = [f"{len(self.nodes)} nodes, {bytes_text(self.nbytes)} kept for backward"]
         for b in self.nodes:
             uses = ", ".join(str(u) for u in b.uses)
             lines.append(
@@ -231,7 +224,7 @@ class Graph:
         """One page without outside parts: the picture, and a table of what is kept."""
         rows = "".join(
             f"<tr><td>{b.number}</td><td>{html.escape(b.name)}</td><td>{html.escape(s.name)}</td>"
-            f"<td>{html.escape(s.text)}</td><td>{'shared' if s.shared else _bytes(s.nbytes)}</td></tr>"
+            f"<td>{html.escape(s.text)}</td><td>{'shared' if s.shared else bytes_text(s.nbytes)}</td></tr>"
             for b in self.nodes
             for s in b.saved
         )
@@ -240,7 +233,7 @@ class Graph:
             "<title>Recorded graph</title><style>body{font-family:sans-serif;color:#111;"
             "background:#fff}td,th{padding:2px 10px;text-align:left}"
             "@media(prefers-color-scheme:dark){body{color:#eee;background:#111}}</style></head>"
-            f"<body><h1>Recorded graph</h1><p>{len(self.nodes)} nodes, {_bytes(self.nbytes)} kept "
+            f"<body><h1>Recorded graph</h1><p>{len(self.nodes)} nodes, {bytes_text(self.nbytes)} kept "
             f'for backward.</p><div style="overflow:auto">{self.to_svg()}</div>'
             "<h2>Kept for backward</h2><table><tr><th>node</th><th>operator</th><th>what</th>"
             f"<th>tensor</th><th>bytes</th></tr>{rows}</table></body></html>\n"

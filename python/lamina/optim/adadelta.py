@@ -12,10 +12,12 @@ from .optimizer import (
     _check_not_negative,
     _check_steps,
     _closure_loss,
+    _gather,
     _get_value,
     _new_step,
     _steps_to_tensors,
     _use_grad_for_differentiable,
+    _zeros,
 )
 
 __all__ = ["Adadelta", "adadelta"]
@@ -64,24 +66,11 @@ class Adadelta(Optimizer):
             _steps_to_tensors(self.state, group)
 
     def _init_group(self, group, params, grads, square_avgs, acc_deltas, state_steps):
-        has_complex = False
-        for p in group["params"]:
-            if p.grad is None:
-                continue
-            has_complex |= lamina.is_complex(p)
-            if p.grad.is_sparse:
-                raise RuntimeError("Adadelta does not support sparse gradients")
-            state = self.state[p]
-            if not state:
-                state["step"] = _new_step()
-                state["square_avg"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
-                state["acc_delta"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
-            params.append(p)
-            grads.append(p.grad)
-            square_avgs.append(state["square_avg"])
-            acc_deltas.append(state["acc_delta"])
-            state_steps.append(state["step"])
-        return has_complex
+        def new_state(p):
+            return {"step": _new_step(), "square_avg": _zeros(p), "acc_delta": _zeros(p)}
+
+        lists = {"square_avg": square_avgs, "acc_delta": acc_deltas, "step": state_steps}
+        return _gather("Adadelta", self.state, group, new_state, params, grads, lists)
 
     @_use_grad_for_differentiable
     def step(self, closure=None):

@@ -22,6 +22,7 @@ from .optimizer import (
     _to_scalar,
     _unscaled,
     _use_grad_for_differentiable,
+    _zeros,
 )
 
 __all__ = ["Adam", "adam"]
@@ -119,12 +120,10 @@ class Adam(Optimizer):
                 if group["fused"]:
                     _device_dtype_check_for_fused(p)
                 state["step"] = _new_step(group)
-                state["exp_avg"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
-                state["exp_avg_sq"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
+                state["exp_avg"] = _zeros(p)
+                state["exp_avg_sq"] = _zeros(p)
                 if amsgrad:
-                    state["max_exp_avg_sq"] = lamina.zeros_like(
-                        p, memory_format=lamina.preserve_format
-                    )
+                    state["max_exp_avg_sq"] = _zeros(p)
             params.append(p)
             grads.append(grad)
             exp_avgs.append(state["exp_avg"])

@@ -13,10 +13,12 @@ from .optimizer import (
     _check_not_negative,
     _check_steps,
     _closure_loss,
+    _gather,
     _get_value,
     _new_step,
     _steps_to_tensors,
     _use_grad_for_differentiable,
+    _zeros,
 )
 
 __all__ = ["Adamax", "adamax"]
@@ -64,24 +66,11 @@ class Adamax(Optimizer):
             _steps_to_tensors(self.state, group)
 
     def _init_group(self, group, params, grads, exp_avgs, exp_infs, state_steps):
-        has_complex = False
-        for p in group["params"]:
-            if p.grad is None:
-                continue
-            has_complex |= lamina.is_complex(p)
-            if p.grad.is_sparse:
-                raise RuntimeError("Adamax does not support sparse gradients")
-            state = self.state[p]
-            if not state:
-                state["step"] = _new_step()
-                state["exp_avg"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
-                state["exp_inf"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
-            params.append(p)
-            grads.append(p.grad)
-            exp_avgs.append(state["exp_avg"])
-            exp_infs.append(state["exp_inf"])
-            state_steps.append(state["step"])
-        return has_complex
+        def new_state(p):
+            return {"step": _new_step(), "exp_avg": _zeros(p), "exp_inf": _zeros(p)}
+
+        lists = {"exp_avg": exp_avgs, "exp_inf": exp_infs, "step": state_steps}
+        return _gather("Adamax", self.state, group, new_state, params, grads, lists)
 
     @_use_grad_for_differentiable
     def step(self, closure=None):

@@ -12,10 +12,12 @@ from .optimizer import (
     _check_not_negative,
     _check_steps,
     _closure_loss,
+    _gather,
     _get_value,
     _new_step,
     _steps_to_tensors,
     _use_grad_for_differentiable,
+    _zeros,
 )
 
 __all__ = ["ASGD", "asgd"]
@@ -62,26 +64,17 @@ class ASGD(Optimizer):
             _steps_to_tensors(self.state, group, ("step", "eta", "mu"))
 
     def _init_group(self, group, params, grads, axs, mus, etas, state_steps):
-        has_complex = False
-        for p in group["params"]:
-            if p.grad is None:
-                continue
-            has_complex |= lamina.is_complex(p)
-            if p.grad.is_sparse:
-                raise RuntimeError("ASGD does not support sparse gradients")
-            state = self.state[p]
-            if not state:
-                state["step"] = _new_step()
-                state["eta"] = lamina.as_tensor(_get_value(group["lr"]), dtype=state["step"].dtype)
-                state["mu"] = lamina.ones((), dtype=state["step"].dtype)
-                state["ax"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
-            params.append(p)
-            grads.append(p.grad)
-            axs.append(state["ax"])
-            mus.append(state["mu"])
-            etas.append(state["eta"])
-            state_steps.append(state["step"])
-        return has_complex
+        def new_state(p):
+            step = _new_step()
+            return {
+                "step": step,
+                "eta": lamina.as_tensor(_get_value(group["lr"]), dtype=step.dtype),
+                "mu": lamina.ones((), dtype=step.dtype),
+                "ax": _zeros(p),
+            }
+
+        lists = {"ax": axs, "mu": mus, "eta": etas, "step": state_steps}
+        return _gather("ASGD", self.state, group, new_state, params, grads, lists)
 
     @_use_grad_for_differentiable
     def step(self, closure=None):

@@ -13,10 +13,12 @@ from .optimizer import (
     _check_not_negative,
     _check_steps,
     _closure_loss,
+    _gather,
     _get_value,
     _new_step,
     _steps_to_tensors,
     _use_grad_for_differentiable,
+    _zeros,
 )
 
 __all__ = ["NAdam", "nadam"]
@@ -69,26 +71,22 @@ class NAdam(Optimizer):
             _steps_to_tensors(self.state, group, ("step", "mu_product"))
 
     def _init_group(self, group, params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps):
-        has_complex = False
-        for p in group["params"]:
-            if p.grad is None:
-                continue
-            has_complex |= lamina.is_complex(p)
-            if p.grad.is_sparse:
-                raise RuntimeError("NAdam does not support sparse gradients")
-            state = self.state[p]
-            if not state:
-                state["step"] = _new_step()
-                state["mu_product"] = lamina.ones((), dtype=state["step"].dtype)
-                state["exp_avg"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
-                state["exp_avg_sq"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
-            params.append(p)
-            grads.append(p.grad)
-            exp_avgs.append(state["exp_avg"])
-            exp_avg_sqs.append(state["exp_avg_sq"])
-            mu_products.append(state["mu_product"])
-            state_steps.append(state["step"])
-        return has_complex
+        def new_state(p):
+            step = _new_step()
+            return {
+                "step": step,
+                "mu_product": lamina.ones((), dtype=step.dtype),
+                "exp_avg": _zeros(p),
+                "exp_avg_sq": _zeros(p),
+            }
+
+        lists = {
+            "exp_avg": exp_avgs,
+            "exp_avg_sq": exp_avg_sqs,
+            "mu_product": mu_products,
+            "step": state_steps,
+        }
+        return _gather("NAdam", self.state, group, new_state, params, grads, lists)
 
     @_use_grad_for_differentiable
     def step(self, closure=None):

@@ -139,6 +139,34 @@ def _new_step(group=None, param=None) -> Tensor:
     return lamina.zeros((), dtype=_get_scalar_dtype(bool(group and group.get("fused"))))
 
 
+def _zeros(p: Tensor) -> Tensor:
+    """A state of zeros with the layout of the parameter."""
+    return lamina.zeros_like(p, memory_format=lamina.preserve_format)
+
+
+def _gather(name: str, states, group, new_state, params, grads, lists: dict[str, list]) -> bool:
+    """Appends the parameters that have a gradient, their gradients and, by name, their states to lists.
+
+    A parameter without state gets `new_state(p)`. Returns whether some parameter is complex. Raises RuntimeError for a
+    sparse gradient.
+    """
+    has_complex = False
+    for p in group["params"]:
+        if p.grad is None:
+            continue
+        has_complex |= lamina.is_complex(p)
+        if p.grad.is_sparse:
+            raise RuntimeError(f"{name} does not support sparse gradients")
+        state = states[p]
+        if not state:
+            state.update(new_state(p))
+        params.append(p)
+        grads.append(p.grad)
+        for key, values in lists.items():
+            values.append(state[key])
+    return has_complex
+
+
 def _steps_to_tensors(states, group, keys=("step",)) -> None:
     """Counts of old checkpoints are numbers."""
     for p in group["params"]:

@@ -13,10 +13,12 @@ from .optimizer import (
     _check_not_negative,
     _check_steps,
     _closure_loss,
+    _gather,
     _get_value,
     _new_step,
     _steps_to_tensors,
     _use_grad_for_differentiable,
+    _zeros,
 )
 
 __all__ = ["RAdam", "radam"]
@@ -67,24 +69,11 @@ class RAdam(Optimizer):
             _steps_to_tensors(self.state, group)
 
     def _init_group(self, group, params, grads, exp_avgs, exp_avg_sqs, state_steps):
-        has_complex = False
-        for p in group["params"]:
-            if p.grad is None:
-                continue
-            has_complex |= lamina.is_complex(p)
-            if p.grad.is_sparse:
-                raise RuntimeError("RAdam does not support sparse gradients")
-            state = self.state[p]
-            if not state:
-                state["step"] = _new_step()
-                state["exp_avg"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
-                state["exp_avg_sq"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
-            params.append(p)
-            grads.append(p.grad)
-            exp_avgs.append(state["exp_avg"])
-            exp_avg_sqs.append(state["exp_avg_sq"])
-            state_steps.append(state["step"])
-        return has_complex
+        def new_state(p):
+            return {"step": _new_step(), "exp_avg": _zeros(p), "exp_avg_sq": _zeros(p)}
+
+        lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "step": state_steps}
+        return _gather("RAdam", self.state, group, new_state, params, grads, lists)
 
     @_use_grad_for_differentiable
     def step(self, closure=None):

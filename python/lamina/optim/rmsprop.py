@@ -17,6 +17,7 @@ from .optimizer import (
     _new_step,
     _steps_to_tensors,
     _use_grad_for_differentiable,
+    _zeros,
 )
 
 __all__ = ["RMSprop", "rmsprop"]
@@ -85,13 +86,11 @@ class RMSprop(Optimizer):
             state = self.state[p]
             if not state:
                 state["step"] = _new_step()
-                state["square_avg"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
+                state["square_avg"] = _zeros(p)
                 if group["momentum"] > 0:
-                    state["momentum_buffer"] = lamina.zeros_like(
-                        p, memory_format=lamina.preserve_format
-                    )
+                    state["momentum_buffer"] = _zeros(p)
                 if group["centered"]:
-                    state["grad_avg"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
+                    state["grad_avg"] = _zeros(p)
             params.append(p)
             grads.append(p.grad)
             square_avgs.append(state["square_avg"])

@@ -12,10 +12,12 @@ from .optimizer import (
     _check_not_negative,
     _check_steps,
     _closure_loss,
+    _gather,
     _get_value,
     _new_step,
     _steps_to_tensors,
     _use_grad_for_differentiable,
+    _zeros,
 )
 
 __all__ = ["Rprop", "rprop"]
@@ -61,27 +63,17 @@ class Rprop(Optimizer):
             _steps_to_tensors(self.state, group)
 
     def _init_group(self, group, params, grads, prevs, step_sizes, state_steps):
-        has_complex = False
-        for p in group["params"]:
-            if p.grad is None:
-                continue
-            has_complex |= lamina.is_complex(p)
-            if p.grad.is_sparse:
-                raise RuntimeError("Rprop does not support sparse gradients")
-            state = self.state[p]
-            if not state:
-                state["step"] = _new_step()
-                state["prev"] = lamina.zeros_like(p, memory_format=lamina.preserve_format)
-                lr = _get_value(group["lr"])
-                state["step_size"] = lamina.full_like(
-                    p.grad, complex(lr, lr) if p.dtype.is_complex else lr
-                )
-            params.append(p)
-            grads.append(p.grad)
-            prevs.append(state["prev"])
-            step_sizes.append(state["step_size"])
-            state_steps.append(state["step"])
-        return has_complex
+        def new_state(p):
+            lr = _get_value(group["lr"])
+            first = complex(lr, lr) if p.dtype.is_complex else lr
+            return {
+                "step": _new_step(),
+                "prev": _zeros(p),
+                "step_size": lamina.full_like(p.grad, first),
+            }
+
+        lists = {"prev": prevs, "step_size": step_sizes, "step": state_steps}
+        return _gather("Rprop", self.state, group, new_state, params, grads, lists)
 
     @_use_grad_for_differentiable
     def step(self, closure=None):
