@@ -23,10 +23,7 @@ std::array<Tensor, 3> attention_grads(const Tensor& grad, const Tensor& query, c
                                   std::nullopt, query.device());
     scores = ops::masked_fill(scores, ops::logical_not(ops::tril(ones, 0)), Scalar(-INFINITY));
   }
-  // Rows that see nothing are cut off before and after: no NaN, here or in further derivatives.
-  const Tensor empty = ops::all(ops::detach(scores) == Scalar(-INFINITY), IntList({-1}), true);
-  Tensor p = ops::softmax(ops::masked_fill(scores, empty, Scalar(0)), -1, std::nullopt);
-  p = ops::masked_fill(p, empty, Scalar(0));
+  const Tensor p = ops::_safe_softmax(scores, -1, std::nullopt);
   std::array<Tensor, 3> out;
   if (wants[2]) out[2] = ops::matmul(flipped(p), grad);
   if (!wants[0] && !wants[1]) return out;

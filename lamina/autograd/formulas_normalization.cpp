@@ -1,9 +1,9 @@
 // Derivatives of normalizations: unit = (x - mean) * rstd with statistics over some dimensions.
-#include <limits>
-
 #include "lamina/autograd/formulas.h"
 #include "lamina/autograd/forward.h"
+#include "lamina/core/dim.h"
 #include "lamina/core/mode.h"
+#include "lamina/kernels/normalization.h"
 
 namespace lamina::autograd::formulas {
 
@@ -39,19 +39,7 @@ Sizes last_dims(size_t count) {
   return dims;
 }
 
-int64_t product(IntList sizes) {
-  int64_t n = 1;
-  for (const int64_t s : sizes) n *= s;
-  return n;
-}
-
 Tensor weighted(const Tensor& t, const Tensor& weight) { return weight.defined() ? t * weight : t; }
-
-double epsilon(const Tensor& input, std::optional<double> eps) {
-  if (eps) return *eps;
-  return input.dtype() == ScalarType::Float64 ? std::numeric_limits<double>::epsilon()
-                                              : double(std::numeric_limits<float>::epsilon());
-}
 
 }  // namespace
 
@@ -79,8 +67,9 @@ std::array<Tensor, 3> row_grads(const Tensor& grad, const Tensor& input, IntList
                                 double eps, bool centered, const std::array<bool, 3>& wants) {
   std::array<Tensor, 3> out;
   if (!composed()) {
-    const auto [dx, dw, db] = ops::_layer_norm_backward(
-        grad, input, mean, rstd, weight, product(normalized_shape), wants[0], wants[1], wants[2]);
+    const auto [dx, dw, db] =
+        ops::_layer_norm_backward(grad, input, mean, rstd, weight,
+                                  numel_of(normalized_shape).value(), wants[0], wants[1], wants[2]);
     if (wants[0]) out[0] = dx;
     if (wants[1]) out[1] = ops::view(dw, normalized_shape);
     if (wants[2]) out[2] = ops::view(db, normalized_shape);
@@ -103,13 +92,15 @@ std::array<Tensor, 3> layer_norm_grads(const Tensor& grad, const Tensor& input,
 }
 
 Tensor rms_norm_unit(const Tensor& input, IntList normalized_shape, std::optional<double> eps) {
-  return normalized(input, last_dims(normalized_shape.size()), epsilon(input, eps), false).unit;
+  return normalized(input, last_dims(normalized_shape.size()), rms_epsilon(input.dtype(), eps),
+                    false)
+      .unit;
 }
 
 Tensor rms_norm_tangent(const Tensor& tangent, const Tensor& input, IntList normalized_shape,
                         const Tensor& weight, std::optional<double> eps) {
   return weighted(unit_derivative(tangent, input, last_dims(normalized_shape.size()),
-                                  epsilon(input, eps), false),
+                                  rms_epsilon(input.dtype(), eps), false),
                   weight);
 }
 
@@ -117,8 +108,8 @@ std::array<Tensor, 2> rms_norm_grads(const Tensor& grad, const Tensor& input,
                                      IntList normalized_shape, const Tensor& rstd,
                                      const Tensor& weight, std::optional<double> eps,
                                      const std::array<bool, 2>& wants) {
-  auto out = row_grads(grad, input, normalized_shape, Tensor(), rstd, weight, epsilon(input, eps),
-                       false, {wants[0], wants[1], false});
+  auto out = row_grads(grad, input, normalized_shape, Tensor(), rstd, weight,
+                       rms_epsilon(input.dtype(), eps), false, {wants[0], wants[1], false});
   return {out[0], out[1]};
 }
 

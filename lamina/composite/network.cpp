@@ -129,9 +129,9 @@ Tensor attention_of_operators(const Tensor& query, const Tensor& key, const Tens
                           query.dtype());
   }
   // The root of the scale on either side keeps products in range.
-  const Scalar root(std::sqrt(std::abs(scale)));
-  const Tensor q = query * (scale < 0 ? Scalar(-std::sqrt(-scale)) : root), k = key * root;
-  Tensor scores = ops::matmul(q, ops::transpose(k, -2, -1));
+  const double root = std::sqrt(std::abs(scale));
+  const Tensor q = query * Scalar(std::copysign(root, scale)), k = key * Scalar(root);
+  const Tensor scores = ops::matmul(q, ops::transpose(k, -2, -1));
   Tensor seen = mask;
   if (is_causal) {
     const Tensor ones = ops::ones(IntList({query.size(-2), key.size(-2)}), ScalarType::Bool,
@@ -139,13 +139,8 @@ Tensor attention_of_operators(const Tensor& query, const Tensor& key, const Tens
     seen = ops::where(ops::tril(ones, 0), Scalar(0.0), Scalar(-INFINITY));
     seen = ops::_to_dtype(seen, query.dtype());
   }
-  if (!seen.defined()) {
-    Tensor weights = ops::softmax(scores, -1, std::nullopt);
-    if (dropout_p > 0) weights = dropout(weights, dropout_p, true);
-    return ops::matmul(weights, value);
-  }
-  scores = scores + seen;
-  Tensor weights = safe_softmax(scores, -1, std::nullopt);
+  Tensor weights = seen.defined() ? safe_softmax(scores + seen, -1, std::nullopt)
+                                  : ops::softmax(scores, -1, std::nullopt);
   if (dropout_p > 0) weights = dropout(weights, dropout_p, true);
   return ops::matmul(weights, value);
 }

@@ -1,6 +1,5 @@
 // Normalizations as people call them.
-#include <limits>
-
+#include "lamina/kernels/normalization.h"
 #include "lamina/autograd/formulas.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
@@ -19,11 +18,8 @@ Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& wei
     return std::get<0>(ops::_fused_rms_norm(input, normalized_shape, weight, eps));
   Sizes dims;
   for (size_t i = 0; i < normalized_shape.size(); ++i) dims.push_back(-1 - static_cast<int64_t>(i));
-  const double small = input.dtype() == ScalarType::Complex128
-                           ? std::numeric_limits<double>::epsilon()
-                           : double(std::numeric_limits<float>::epsilon());
   const Tensor squares = ops::mean(ops::pow(input, Scalar(2)), IntList(dims), true, std::nullopt);
-  const Tensor unit = input * ops::rsqrt(squares + Scalar(eps.value_or(small)));
+  const Tensor unit = input * ops::rsqrt(squares + Scalar(rms_epsilon(input.dtype(), eps)));
   return weight.defined() ? unit * weight : unit;
 }
 

@@ -6,29 +6,19 @@
 
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
-#include "lamina/kernels/result.h"
+#include "lamina/kernels/working.h"
 #include "lamina/queue/parallel.h"
 
 namespace lamina::kernels {
 
 namespace {
 
-Tensor as_rows(const Tensor& indices) {
-  return contiguous_values(converted(indices, ScalarType::Int64));
-}
+Tensor as_rows(const Tensor& indices) { return readable(indices, ScalarType::Int64); }
 
 int64_t checked_row(int64_t i, int64_t rows) {
   LAMINA_CHECK_INDEX(i >= 0 && i < rows, "embedding: index out of range in self; got ", i,
                      "; expected 0 to ", rows - 1);
   return i;
-}
-
-template <class F>
-void by_float(ScalarType t, F&& f) {
-  if (t == ScalarType::Float64)
-    f(double{});
-  else
-    f(float{});
 }
 
 }  // namespace
@@ -56,10 +46,9 @@ void embedding_backward(const Tensor& result, const Tensor& grad_output, const T
       is_complex(result.dtype()) ? result.dtype() : compute_type(result.dtype());
   LAMINA_CHECK_IMPLEMENTED(is_floating(type), "\"embedding_backward\" not implemented for '",
                            legacy_name(result.dtype()), "'");
-  const Tensor at = as_rows(indices), g = contiguous_values(converted(grad_output, type));
-  const Tensor sums =
-      result.dtype() == type ? result : empty_contiguous(result.sizes(), type, kCpu);
-  zero_bytes(sums);
+  const Tensor at = as_rows(indices), g = readable(grad_output, type);
+  const Written sums(result, type);
+  zero_bytes(sums.tensor());
   const int64_t* index = at.data_as<int64_t>();
   const int64_t count = at.numel(), width = result.size(1);
   std::vector<int64_t> uses;
@@ -71,7 +60,7 @@ void embedding_backward(const Tensor& result, const Tensor& grad_output, const T
   }
   by_float(type, [&](auto zero) {
     using T = decltype(zero);
-    T* out = sums.data_as<T>();
+    T* out = sums.tensor().data_as<T>();
     const T* in = g.data_as<T>();
     // Columns are split, so that each sum runs in the order of the indices.
     const int64_t grain = std::max<int64_t>(64, 32768 / (count + 1));
@@ -88,7 +77,7 @@ void embedding_backward(const Tensor& result, const Tensor& grad_output, const T
       }
     });
   });
-  if (!sums.is_same(result)) copy_values(result, sums);
+  sums.finish();
 }
 
 void embedding_renorm(const Tensor& self, const Tensor& indices, double max_norm,

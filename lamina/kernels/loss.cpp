@@ -5,7 +5,7 @@
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
 #include "lamina/kernels/loss.h"
-#include "lamina/kernels/result.h"
+#include "lamina/kernels/working.h"
 
 namespace lamina {
 
@@ -22,9 +22,9 @@ struct Problem {
 Problem problem(const Tensor& self, const Tensor& target, const Tensor& weight) {
   Problem p;
   const ScalarType t = compute_type(self.dtype());
-  p.input = contiguous_values(converted(self, t));
-  p.target = contiguous_values(converted(target, ScalarType::Int64));
-  if (weight.defined()) p.weight = contiguous_values(converted(weight, t));
+  p.input = kernels::readable(self, t);
+  p.target = kernels::readable(target, ScalarType::Int64);
+  p.weight = kernels::readable(weight, t);
   p.n = self.dim() == 1 ? 1 : self.sizes()[0];
   p.c = self.dim() == 1 ? self.sizes()[0] : self.sizes()[1];
   p.inner = p.n == 0 ? 0 : target.numel() / p.n;
@@ -36,14 +36,6 @@ int64_t checked_class(int64_t v, int64_t classes) {
   return v;
 }
 
-template <class F>
-void by_type(ScalarType t, F&& f) {
-  if (t == ScalarType::Float64)
-    f(double{});
-  else
-    f(float{});
-}
-
 }  // namespace
 
 namespace kernels {
@@ -51,14 +43,12 @@ namespace kernels {
 void nll_loss(const Tensor& output, const Tensor& total_weight, const Tensor& self,
               const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index) {
   const Problem p = problem(self, target, weight);
-  by_type(p.input.dtype(), [&](auto zero) {
+  by_float(p.input.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* x = p.input.data_as<T>();
     const int64_t* y = p.target.data_as<int64_t>();
     const T* w = p.weight.defined() ? p.weight.data_as<T>() : nullptr;
-    const Tensor wide = reduction == kReductionNone && output.dtype() != p.input.dtype()
-                            ? empty_contiguous(output.sizes(), p.input.dtype(), kCpu)
-                            : output;
+    const Written written(output, p.input.dtype(), reduction == kReductionNone);
     // Pairwise over rows: the error grows like the logarithm of their number.
     const auto sum = [&](auto&& self_, int64_t b, int64_t e) -> std::pair<T, T> {
       if (e - b > 128) {
@@ -77,7 +67,7 @@ void nll_loss(const Tensor& output, const Tensor& total_weight, const Tensor& se
           loss += value;
           weights += wc;
         }
-        if (reduction == kReductionNone) wide.data_as<T>()[i] = value;
+        if (reduction == kReductionNone) written.tensor().data_as<T>()[i] = value;
       }
       return {loss, weights};
     };
@@ -86,9 +76,8 @@ void nll_loss(const Tensor& output, const Tensor& total_weight, const Tensor& se
     if (reduction != kReductionNone) {
       const T value = reduction == kReductionMean ? loss / weights : loss;
       tile::store_scalar(output.data(), output.dtype(), static_cast<double>(value));
-    } else if (!wide.is_same(output)) {
-      copy_values(output, wide);
     }
+    written.finish();
     tile::store_scalar(total_weight.data(), total_weight.dtype(), static_cast<double>(weights));
   });
 }
@@ -97,16 +86,14 @@ void nll_loss_backward(const Tensor& result, const Tensor& grad_output, const Te
                        const Tensor& target, const Tensor& weight, int64_t reduction,
                        int64_t ignore_index, const Tensor& total_weight) {
   const Problem p = problem(self, target, weight);
-  by_type(p.input.dtype(), [&](auto zero) {
+  by_float(p.input.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const Tensor wide = result.dtype() == p.input.dtype()
-                            ? result
-                            : empty_contiguous(result.sizes(), p.input.dtype(), kCpu);
-    zero_bytes(wide);
-    T* out = wide.data_as<T>();
+    const Written written(result, p.input.dtype());
+    zero_bytes(written.tensor());
+    T* out = written.tensor().data_as<T>();
     const int64_t* y = p.target.data_as<int64_t>();
     const T* w = p.weight.defined() ? p.weight.data_as<T>() : nullptr;
-    const Tensor g = contiguous_values(converted(grad_output, p.input.dtype()));
+    const Tensor g = readable(grad_output, p.input.dtype());
     const T divisor =
         reduction == kReductionMean
             ? static_cast<T>(
@@ -118,7 +105,7 @@ void nll_loss_backward(const Tensor& result, const Tensor& grad_output, const Te
       const T up = g.data_as<T>()[reduction == kReductionNone ? i : 0];
       out[(i / p.inner * p.c + c) * p.inner + i % p.inner] = -(w ? w[c] : T(1)) * up / divisor;
     }
-    if (!wide.is_same(result)) copy_values(result, wide);
+    written.finish();
   });
 }
 

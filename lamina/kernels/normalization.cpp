@@ -2,49 +2,20 @@
 #include "lamina/tile/norm.h"
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
+#include "lamina/core/dim.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
-#include "lamina/kernels/result.h"
+#include "lamina/kernels/normalization.h"
+#include "lamina/kernels/working.h"
 #include "lamina/tile/tile.h"
 
 namespace lamina::kernels {
 
 namespace {
 
-// An operand as the kernels read it: row-major, in the type that computes.
-Tensor readable(const Tensor& t, ScalarType type) {
-  return t.defined() ? contiguous_values(converted(t, type)) : Tensor();
-}
 const void* data_of(const Tensor& t) { return t.defined() ? t.data() : nullptr; }
-
-// Where a kernel writes: the result itself, or an array of the computing type that finish() copies.
-class Written {
- public:
-  Written(const Tensor& result, ScalarType type, bool wanted = true) : result_(result) {
-    if (!wanted) return;
-    work_ = result.dtype() == type && result.is_contiguous()
-                ? result
-                : empty_contiguous(result.sizes(), type, kCpu);
-  }
-  void* data() const { return work_.defined() ? work_.data() : nullptr; }
-  const Tensor& tensor() const { return work_; }
-  void finish() const {
-    if (work_.defined() && !work_.is_same(result_)) copy_values(result_, work_);
-  }
-
- private:
-  const Tensor& result_;
-  Tensor work_;
-};
-
-int64_t product(IntList sizes) {
-  int64_t n = 1;
-  for (const int64_t s : sizes) n *= s;
-  return n;
-}
 
 void rows_forward(const Tensor& out, const Tensor* mean, const Tensor& rstd, const Tensor& input,
                   int64_t n, const Tensor& weight, const Tensor& bias, double eps) {
@@ -65,17 +36,13 @@ void rows_forward(const Tensor& out, const Tensor* mean, const Tensor& rstd, con
 
 void layer_norm(const Tensor& out, const Tensor& mean, const Tensor& rstd, const Tensor& input,
                 IntList normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
-  rows_forward(out, &mean, rstd, input, product(normalized_shape), weight, bias, eps);
+  rows_forward(out, &mean, rstd, input, numel_of(normalized_shape).value(), weight, bias, eps);
 }
 
 void rms_norm(const Tensor& out, const Tensor& rstd, const Tensor& input, IntList normalized_shape,
               const Tensor& weight, std::optional<double> eps) {
-  // Without eps the machine epsilon of the type that computes.
-  const double small = compute_type(input.dtype()) == ScalarType::Float64
-                           ? std::numeric_limits<double>::epsilon()
-                           : double(std::numeric_limits<float>::epsilon());
-  rows_forward(out, nullptr, rstd, input, product(normalized_shape), weight, Tensor(),
-               eps.value_or(small));
+  rows_forward(out, nullptr, rstd, input, numel_of(normalized_shape).value(), weight, Tensor(),
+               rms_epsilon(input.dtype(), eps));
 }
 
 void layer_norm_backward(const Tensor& input_grad, const Tensor& weight_grad,
@@ -115,17 +82,13 @@ tile::ChannelNorm channels_of(const Tensor& input, ScalarType type, int64_t chan
 // Mean and 1 / sqrt(variance + eps) as numbers of type `type`.
 void write_statistics(const Tensor& mean, const Tensor& rstd, const std::vector<double>& means,
                       const std::vector<double>& squares, double count, double eps) {
-  const auto write = [&](auto zero) {
+  by_float(mean.dtype(), [&](auto zero) {
     using T = decltype(zero);
     for (size_t i = 0; i < means.size(); ++i) {
       mean.data_as<T>()[i] = T(means[i]);
       rstd.data_as<T>()[i] = T(1 / std::sqrt(squares[i] / count + eps));
     }
-  };
-  if (mean.dtype() == ScalarType::Float64)
-    write(double{});
-  else
-    write(float{});
+  });
 }
 
 }  // namespace
