@@ -18,7 +18,7 @@ void softmax_of_short_rows(const SoftmaxCall& call, const Along& a, const Operan
                            int slot, ScalarType type) {
   const Level& l = level();
   const auto kernel = l.rows[slot].short_rows[static_cast<int>(call.kind)];
-  const int64_t item = static_cast<int64_t>(item_size(type)), n = a.length;
+  const int64_t n = a.length;
   const int64_t grain = std::max<int64_t>(1, kParallelGrain / (kShortRows * n));
   queue::parallel_for(0, a.num_groups(kShortRows), grain, [&](int64_t b, int64_t e) {
     // [out][in0][in1][as in memory]; lanes without a row compute with zeros
