@@ -107,6 +107,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, Dtype 
     count = static_cast<int64_t>(n);
   }
   const ScalarType type = dtype.value_or(integral ? ScalarType::Int64 : default_dtype());
+  LAMINA_CHECK_IMPLEMENTED(!is_bool(type), "\"arange_cpu\" not implemented for 'Bool'");
   return ops::_range(start, step, count, type, device.value_or(kCpu));
 }
 Tensor arange_end(const Scalar& end, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
@@ -318,6 +319,10 @@ Tensor randperm(int64_t n, const Generator& g, Dtype dtype, MaybeLayout layout, 
   LAMINA_CHECK(!layout || *layout == Layout::Strided,
                "randperm: only the strided layout has a kernel");
   (void)pin;
+  const ScalarType type = dtype.value_or(ScalarType::Int64);
+  LAMINA_CHECK(!(type == ScalarType::UInt8 && n > 256) && !(type == ScalarType::Int8 && n > 128),
+               "randperm: value cannot be converted to type ", type, " without overflow; got n=",
+               n);
   return ops::_randperm(n, g, dtype.value_or(ScalarType::Int64), device.value_or(kCpu));
 }
 Tensor random_to(const Tensor& self, int64_t to, const Generator& g) {

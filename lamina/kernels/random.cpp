@@ -66,8 +66,9 @@ int64_t smallest_integer(ScalarType t) {
 }  // namespace
 
 void uniform(const Tensor& self, double from, double to, const Generator& generator) {
-  LAMINA_CHECK(is_differentiable(self.dtype()),
-               "uniform_: needs a floating or complex tensor; got ", self);
+  LAMINA_CHECK_IMPLEMENTED(is_differentiable(self.dtype()),
+                           "uniform_: needs a floating or complex tensor; not implemented for '",
+                           legacy_name(self.dtype()), "'");
   LAMINA_CHECK(from <= to, "uniform_: expects to return a [from, to) range, but found from=", from,
                " > to=", to);
   LAMINA_CHECK(to - from <= std::numeric_limits<double>::max(),
