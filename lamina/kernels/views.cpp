@@ -262,6 +262,14 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   return view.finish(self.storage_offset() + std::max<int64_t>(r.start, 0) * strides[d]);
 }
 
+// Room for views of one tensor, of which an empty one may have more than any memory holds.
+static std::vector<Tensor> room_for(int64_t count, const char* op) {
+  LAMINA_CHECK(count < int64_t{1} << 32, op, ": too many views for one call; got ", count);
+  std::vector<Tensor> out;
+  out.reserve(static_cast<size_t>(count));
+  return out;
+}
+
 std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   LAMINA_CHECK(self.dim() > 0, "split: split expects at least a 1-dimensional tensor");
   LAMINA_CHECK(split_size >= 0,
@@ -271,9 +279,8 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   LAMINA_CHECK(split_size > 0 || n == 0,
                "split: split_size can only be 0 if dimension size is 0, but got dimension size of ",
                n);
-  std::vector<Tensor> out;
   if (split_size == 0 || n == 0) return {slice(self, d, 0, n, 1)};
-  out.reserve(static_cast<size_t>((n - 1) / split_size + 1));
+  std::vector<Tensor> out = room_for((n - 1) / split_size + 1, "split");
   for (int64_t at = 0; at < n; at += std::min(split_size, n - at))
     out.push_back(slice(self, d, at, at + std::min(split_size, n - at), 1));
   return out;
@@ -305,8 +312,7 @@ std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
   LAMINA_CHECK_INDEX(self.dim() > 0, "unbind: Dimension specified as ", dim,
                      " but tensor has no dimensions");
   const int64_t d = wrap_dim(dim, self.dim(), "unbind");
-  std::vector<Tensor> out;
-  out.reserve(static_cast<size_t>(self.sizes()[d]));  // raises where an empty tensor has too many
+  std::vector<Tensor> out = room_for(self.sizes()[d], "unbind");
   for (int64_t i = 0; i < self.sizes()[d]; ++i) out.push_back(select(self, d, i));
   return out;
 }

@@ -142,7 +142,7 @@ struct Columns {
     for (int64_t i = 0; i < kernel_h; ++i)
       for (int64_t j = 0; j < kernel_w; ++j) {
         const int64_t offset = j * dilation[1] - padding[1], step = stride[1];
-        const int64_t first = std::min(offset >= 0 ? 0 : (-offset + step - 1) / step, cols);
+        const int64_t first = std::min(offset >= 0 ? 0 : (-offset - 1) / step + 1, cols);
         const int64_t last = std::clamp(offset >= w ? 0 : (w - 1 - offset) / step + 1, first, cols);
         for (int64_t y = 0; y < rows; ++y) {
           const int64_t iy = y * stride[0] - padding[0] + i * dilation[0];

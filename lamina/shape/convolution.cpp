@@ -160,9 +160,13 @@ void check_against_forward(const Tensor& grad, const Tensor& input, const Tensor
     // `large` is read by the taps, `small` has the points.
     const int64_t large = transposed ? grad.sizes()[d] : input_size[d];
     const int64_t small = transposed ? input_size[d] : grad.sizes()[d];
+    if (weight_size[d] <= 0) {
+      fits = false;
+      break;
+    }
     const Dim reach = Dim(g.dilation[at]) * Dim(weight_size[d] - 1);
     const Dim room = Dim(large) + Dim(2) * Dim(g.padding[at]) - reach - Dim(1);
-    fits = small >= 0 && large >= 0 && weight_size[d] > 0 &&
+    fits = small >= 0 && large >= 0 &&
            (small == 0 || (Dim(small - 1) * Dim(g.stride[at])).value() <= room.value());
   }
   LAMINA_CHECK(fits, op, ": the gradient does not have the shape of a result; got ", grad,
