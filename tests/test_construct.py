@@ -56,7 +56,7 @@ def test_values():
         ({"a": 1}, {}, RuntimeError),
         (object(), {}, RuntimeError),
         (None, {}, RuntimeError),
-        ([2**64], {}, RuntimeError),
+        ([2**64], {}, ValueError),
         ([300], {"dtype": lamina.int8}, RuntimeError),
         ([1j], {"dtype": lamina.float32}, (TypeError, RuntimeError)),
     ],

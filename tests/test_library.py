@@ -29,7 +29,7 @@ def test_define_and_implement(lib):
     assert op.default is op.default and op.overloads() == ["default"]
     with pytest.raises(NotImplementedError):
         op(lamina.ones(2, device="meta"))
-    with pytest.raises(TypeError):
+    with pytest.raises(RuntimeError, match="Expected a value of type 'Tensor'"):
         op(1)
     with pytest.raises(RuntimeError):
         lib.define("scaled(Tensor x) -> Tensor")
@@ -170,3 +170,73 @@ def test_functions_of_the_module():
         library.define("noname", "(Tensor x) -> Tensor")
     with pytest.raises(OSError):
         lamina.ops.load_library("x.so")
+
+
+def test_fallback_serves_every_operator_at_a_key():
+    seen = []
+
+    def plain(op, *args, **kwargs):
+        seen.append(op._full_name)
+        return op(*[a.resolve_neg() if isinstance(a, lamina.Tensor) else a for a in args], **kwargs)
+
+    x = lamina._C._neg_view(lamina.tensor([1.0, 4.0]))
+    every = Library("_", "IMPL", "Negative")
+    every.fallback(plain)
+    try:
+        assert (x + 1).tolist() == [0.0, -3.0]
+        assert x.abs().sqrt().tolist() == [1.0, 2.0]
+        assert {"aten::add.Tensor", "aten::abs"} & set(seen)
+        with pytest.raises(RuntimeError, match="already"):
+            every.fallback(plain)
+    finally:
+        every._destroy()
+    count = len(seen)
+    assert (x + 1).tolist() == [0.0, -3.0] and len(seen) == count
+    with pytest.raises(RuntimeError, match="'_'"):
+        Library("testlib3", "FRAGMENT").fallback(plain, "CPU")
+    with pytest.raises(TypeError):
+        Library("_", "IMPL").fallback(1, "CPU")
+    with Library("_", "IMPL") as through:
+        through.fallback(library.fallthrough_kernel, "TESTING_ONLY_GenericMode")
+
+
+def test_rules_of_one_operator_for_one_class():
+    from lamina.utils._python_dispatch import TorchDispatchMode
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    class Held(lamina.Tensor):
+        @staticmethod
+        def __torch_dispatch__(func, types, args=(), kwargs=None):
+            raise NotImplementedError(str(func))
+
+    with Library("testlib4", "DEF") as lib:
+        lib.define("half(Tensor x) -> Tensor")
+        lib.impl("half", lambda x: x / 2, "CPU")
+        op = lamina.ops.testlib4.half
+
+        @library.register_torch_dispatch("testlib4::half", Mode, lib=lib)
+        def _(mode, func, types, args, kwargs):
+            assert isinstance(mode, Mode) and func is op.default
+            return func(*args, **kwargs) + 100
+
+        @library.register_torch_dispatch("testlib4::half", Held, lib=lib)
+        def _(cls, func, types, args, kwargs):
+            assert cls is Held and types == (Held,)
+            return lamina.zeros(1)
+
+        with Mode():
+            assert op(lamina.ones(1)).item() == 100.5
+            assert (lamina.ones(1) + 1).item() == 2
+        assert op(lamina.ones(1)).item() == 0.5
+        held = lamina.Tensor._make_subclass(Held, lamina.ones(1))
+        assert op(held).item() == 0
+        with pytest.raises(NotImplementedError):
+            held + 1  # noqa: B018
+        with pytest.raises(RuntimeError, match="already"):
+            library.register_torch_dispatch("testlib4::half", Mode, lambda *a: None)
+        with pytest.raises(ValueError):
+            library.register_torch_dispatch("testlib4::half", 1, lambda *a: None)
+    assert not lamina._C._torch_dispatch_rules

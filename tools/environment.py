@@ -30,6 +30,7 @@ PACKAGES = {
         ("numpy>=1.24", "interop, and reference values in tests"),
         ("pytest>=8,<10", "Python tests"),
         ("hypothesis>=6.100,<7", "Python tests with drawn inputs"),
+        ("mypy>=1.11,<3", "the types of the public names and of the examples"),
     ],
     "docs": [
         ("mkdocs-material>=9.5,<10", "the site of ./run docs"),

@@ -435,9 +435,8 @@ auto convert(const ParsedArgs& r, int i, F&& f) {
     if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
       PyErr_Clear();
       const Param& p = r.parser().signatures()[r.index()].params[i];
-      raise_runtime(std::string(r.parser().name()) +
-                    "(): Overflow when unpacking long: argument '" + p.name +
-                    "' does not fit in 64 bits");
+      raise_value(std::string(r.parser().name()) + "(): Overflow when unpacking long: argument '" +
+                  p.name + "' does not fit in 64 bits");
     }
     throw;
   }
@@ -513,9 +512,9 @@ int64_t ParsedArgs::convert_item(int i, PyObject* o) const {
   const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
   if (overflow != 0) {
     const Param& p = parser_->signatures()[index_].params[i];
-    raise_runtime(std::string(parser_->name()) +
-                  "(): Overflow when unpacking long: an item of argument '" + p.name +
-                  "' does not fit in 64 bits");
+    raise_type(std::string(parser_->name()) + "(): argument '" + p.name +
+               "' failed to unpack an object: Overflow when unpacking long; it does not fit in 64 "
+               "bits");
   }
   return v;
 }
@@ -592,7 +591,15 @@ ScalarType ParsedArgs::scalar_type(int i) const { return to_dtype(slots_[i]); }
 std::optional<ScalarType> ParsedArgs::optional_scalar_type(int i) const {
   return slots_[i] ? std::optional(scalar_type(i)) : std::nullopt;
 }
-Device ParsedArgs::device(int i) const { return to_device(slots_[i]); }
+Device ParsedArgs::device(int i) const {
+  const Device device = to_device(slots_[i]);
+  // Programs that try the GPU first expect this type of error.
+  if (device.type == DeviceType::CUDA) [[unlikely]]
+    raise_python(PyExc_AssertionError, std::string(parser_->name()) +
+                                           "(): Torch not compiled with CUDA enabled (Lamina has "
+                                           "no memory on this device; expected cpu or meta)");
+  return device;
+}
 std::optional<Device> ParsedArgs::optional_device(int i) const {
   if (slots_[i]) return device(i);
   // Functions of a tensor take its device.

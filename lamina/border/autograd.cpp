@@ -440,7 +440,7 @@ PyGetSetDef tensor_autograd_attributes[] = {
     {"grad", get_grad, set_grad, "The gradient that backward has accumulated.", nullptr},
     {"grad_fn", get_grad_fn, nullptr, "The node of the operator that made it.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Made by the user, or without gradient.", nullptr},
-    {"output_nr", get_output_nr, nullptr, nullptr, nullptr},
+    {"output_nr", get_output_nr, nullptr, "Which result of its grad_fn it is.", nullptr},
     {"retains_grad", get_retains_grad, nullptr, "Does backward fill .grad of this tensor, no leaf?",
      nullptr},
     {"_base", get_base, nullptr, "The tensor that a view looks at, or None.", nullptr},
@@ -463,7 +463,14 @@ PyMethodDef tensor_autograd_methods[] = {
 
 PyMethodDef autograd_functions[] = {
     {"_autograd_backward", fast(backward_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
-    {"_autograd_grad", fast(grad_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"_autograd_grad", fast(grad_function), METH_FASTCALL | METH_KEYWORDS,
+     "grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False,\n"
+     "     only_inputs=True, allow_unused=None, is_grads_batched=False, materialize_grads=False)\n\n"
+     "Gradients of the sum of outputs with respect to inputs: a tuple of tensors, one for each "
+     "input.\n\n"
+     "grad_outputs are the gradients of the outputs, 1 where they are None. Raises RuntimeError "
+     "where an output\nrequires no gradient, or an input does not take part in it and allow_unused "
+     "is not True."},
     {"_gradient_edge", gradient_edge, METH_O, nullptr},
     {"_current_graph_task_id", current_pass, METH_NOARGS, nullptr},
     {"_current_autograd_node", current_node, METH_NOARGS, nullptr},

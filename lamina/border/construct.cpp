@@ -72,6 +72,9 @@ void measure(PyObject* o, size_t depth, Found& found) {
       found.add(is_tensor(o) ? unwrap(o).dtype() : array_dtype(o));
       return;
     }
+    // A string in a list counts as a list of strings without end.
+    if (depth > 0 && !found.any && is_text(o))
+      raise_value(std::string("too many dimensions '") + Py_TYPE(o)->tp_name + "'");
     found.add(type_of_number(o));
     return;
   }
@@ -129,7 +132,7 @@ T number_as(PyObject* o) {
       if (v.kind() == Scalar::Kind::Int && v.to_int() < 0) return static_cast<T>(v.to_int());
       return static_cast<T>(v.to_int());
     } else {
-      if (v.kind() == Scalar::Kind::UInt) raise_runtime("Overflow when unpacking long long");
+      if (v.kind() == Scalar::Kind::UInt) raise_value("Overflow when unpacking long long");
       const int64_t n = v.to_int();
       // As in the peer, a negative number wraps in an unsigned type.
       if constexpr (sizeof(T) < 8) {
@@ -146,11 +149,11 @@ T number_as(PyObject* o) {
   }
 }
 
-// Numbers that do not fit in 64 bits are RuntimeErrors here, as in the peer.
+// Numbers that do not fit in 64 bits are ValueErrors here, as in the peer.
 [[noreturn]] void rethrow_overflow() {
   if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
     PyErr_Clear();
-    PyErr_SetString(PyExc_RuntimeError, "Overflow when unpacking long long");
+    PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
   }
   throw PythonError{};
 }

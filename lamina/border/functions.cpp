@@ -8,6 +8,7 @@
 #include "lamina/border/override.h"
 #include "lamina/border/tensor_object.h"
 #include "lamina/dispatch/library.h"
+#include "lamina/kernels/generated_support.h"
 #include "lamina/memory/allocator.h"
 #include "lamina/ops/full.h"
 #include "lamina/queue/parallel.h"
@@ -149,6 +150,24 @@ PyObject* result_type(PyObject*, PyObject* args) {
   LAMINA_BORDER_END
 }
 
+// _write_out(name, result, out): what out= of an operator made in Python does with its result.
+PyObject* write_out(PyObject*, PyObject* args) {
+  LAMINA_BORDER_BEGIN
+  const char* name;
+  PyObject *result, *out;
+  if (!PyArg_ParseTuple(args, "sOO:_write_out", &name, &result, &out)) return nullptr;
+  if (!is_tensor(out))
+    raise_type(std::string(name) + "(): argument 'out' must be Tensor, not " +
+               Py_TYPE(out)->tp_name);
+  const Tensor &value = unwrap(result), &target = unwrap(out);
+  autograd::check_writable(target, name);
+  if (autograd::recording(value) || autograd::recording(target)) autograd::raise_out_recorded(name);
+  write_result(target, value, name);
+  target.impl()->bump_version();
+  return Py_NewRef(out);
+  LAMINA_BORDER_END
+}
+
 const dispatch::Operator& find(PyObject* o) {
   const std::string name(to_string_view(o));
   const dispatch::Operator* op = dispatch::find_operator(name);
@@ -239,17 +258,18 @@ PyMethodDef functions[] = {
     {"set_default_dtype", set_dtype, METH_O, "Sets the type of a Python float."},
     {"get_default_device", get_device, METH_NOARGS, "The device of new tensors."},
     {"set_default_device", set_device, METH_O, "Sets the device of new tensors."},
-    {"is_tensor", is_tensor_function, METH_O, nullptr},
-    {"is_floating_point", is_floating_point_function, METH_O, nullptr},
-    {"is_complex", is_complex_function, METH_O, nullptr},
-    {"is_conj", is_conj_function, METH_O, nullptr},
-    {"is_neg", is_neg_function, METH_O, nullptr},
-    {"is_nonzero", is_nonzero_function, METH_O, nullptr},
-    {"numel", numel_function, METH_O, nullptr},
+    {"is_tensor", is_tensor_function, METH_O, "Whether an object is a Tensor."},
+    {"is_floating_point", is_floating_point_function, METH_O, "Whether a tensor's type is a real floating-point one."},
+    {"is_complex", is_complex_function, METH_O, "Whether a tensor's type is complex."},
+    {"is_conj", is_conj_function, METH_O, "Whether a tensor is marked as conjugate, to be computed when it is read."},
+    {"is_neg", is_neg_function, METH_O, "Whether a tensor is marked as negative, to be computed when it is read."},
+    {"is_nonzero", is_nonzero_function, METH_O, "Whether the one element of a tensor is not zero. Raises RuntimeError for another number of elements."},
+    {"numel", numel_function, METH_O, "Number of elements."},
     {"promote_types", promote, METH_VARARGS, "The smallest type that both convert to."},
     {"can_cast", fast(can_cast_function), METH_VARARGS | METH_KEYWORDS,
      "May a result of one type be written to another?"},
     {"result_type", result_type, METH_VARARGS, "The type of arithmetic on two operands."},
+    {"_write_out", write_out, METH_VARARGS, "Resizes out, and writes a result into it."},
     {"_dispatch_dump_table", dump_table, METH_O, "Which kernel serves which key, and why."},
     {"_dispatch_get_all_op_names", all_op_names, METH_NOARGS, "Full names of all operators."},
     {"_dispatch_has_kernel_for_dispatch_key", has_kernel, METH_VARARGS, nullptr},

@@ -39,6 +39,8 @@ void dealloc(PyObject* self) {
 
 // Seeds are 64 bits; a negative one counts from the end.
 uint64_t to_seed(PyObject* o) {
+  if (!PyIndex_Check(o))
+    raise_runtime(std::string("manual_seed expected a long, but got ") + Py_TYPE(o)->tp_name);
   Ref index = owned(PyNumber_Index(o));
   int overflow = 0;
   const long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);

@@ -185,7 +185,8 @@ PyObject* set_grad_mode(PyObject*, PyObject* value) {
 
 PyMethodDef grad_mode_functions[] = {
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "Are operators recorded?"},
-    {"is_inference_mode_enabled", is_inference_enabled, METH_NOARGS, nullptr},
+    {"is_inference_mode_enabled", is_inference_enabled, METH_NOARGS,
+     "Whether inference mode is on in this thread."},
     {"_set_grad_enabled", set_grad_mode, METH_O, nullptr},
     {}};
 

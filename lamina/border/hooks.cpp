@@ -260,9 +260,11 @@ PyMethodDef hook_functions[] = {
     {"_push_saved_tensors_hooks", push_packer, METH_VARARGS, nullptr},
     {"_pop_saved_tensors_hooks", pop_packer, METH_NOARGS, nullptr},
     {"_disable_saved_tensors_hooks", disable_packers, METH_O, nullptr},
-    {"set_anomaly_enabled", set_anomaly, METH_VARARGS, nullptr},
+    {"set_anomaly_enabled", set_anomaly, METH_VARARGS,
+     "Switch the detection of anomalies on or off; see lamina.autograd.detect_anomaly."},
     {"is_anomaly_enabled", get_anomaly, METH_NOARGS, "Is anomaly mode on?"},
-    {"is_anomaly_check_nan_enabled", get_anomaly_nan, METH_NOARGS, nullptr},
+    {"is_anomaly_check_nan_enabled", get_anomaly_nan, METH_NOARGS,
+     "Whether the detection of anomalies looks for NaN."},
     {}};
 
 }  // namespace lamina::border

@@ -20,9 +20,10 @@ PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {}};
 PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString(public_module()); }
 PyGetSetDef getset[] = {{"__module__", get_module, nullptr, nullptr, nullptr}, {}};
 
-PyTypeObject make_type(const char* name) {
+PyTypeObject make_type(const char* name, const char* doc) {
   PyTypeObject t = blank_type();
   t.tp_name = name;
+  t.tp_doc = doc;
   t.tp_basicsize = sizeof(EnumObject);
   t.tp_repr = repr;
   t.tp_flags = Py_TPFLAGS_DEFAULT;
@@ -45,8 +46,9 @@ void add(PyObject* module, PyTypeObject* type, const char* const (&texts)[N],
 
 }  // namespace
 
-PyTypeObject layout_type = make_type("lamina.layout");
-PyTypeObject memory_format_type = make_type("lamina.memory_format");
+PyTypeObject layout_type = make_type("lamina.layout", "How the elements of a tensor lie in memory: lamina.strided.");
+PyTypeObject memory_format_type = make_type(
+    "lamina.memory_format", "Order of the dimensions in memory: lamina.contiguous_format, channels_last.");
 
 void add_layouts(PyObject* module) {
   checked(PyType_Ready(&layout_type));

@@ -299,6 +299,17 @@ PyObject* overload_object(const dispatch::Operator& op) {
 
 namespace {
 
+Value argument_value(const SchemaParam& p, PyObject* o, const std::string& name) {
+  try {
+    return value_of(p, o);
+  } catch (const PythonError&) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw;
+    PyErr_Clear();
+    raise_runtime(name + "() Expected a value of type '" + p.type + "' for argument '" + p.name +
+                  "' but instead found type '" + Py_TYPE(o)->tp_name + "'.");
+  }
+}
+
 // _call_operator("aten::slice.Tensor", *args, **kwargs)
 PyObject* call_operator(PyObject*, PyObject* args, PyObject* kwargs) {
   LAMINA_BORDER_BEGIN
@@ -313,20 +324,20 @@ PyObject* call_operator(PyObject*, PyObject* args, PyObject* kwargs) {
   for (const SchemaParam& p : params) {
     PyObject* named = kwargs ? PyDict_GetItemString(kwargs, p.name.c_str()) : nullptr;
     if (!p.keyword_only && position < n) {
-      if (named) raise_type(name + "() got multiple values for argument '" + p.name + "'");
-      stack.push_back(value_of(p, PyTuple_GET_ITEM(args, position++)));
+      if (named) raise_runtime(name + "() got multiple values for argument '" + p.name + "'");
+      stack.push_back(argument_value(p, PyTuple_GET_ITEM(args, position++), name));
     } else if (named) {
-      stack.push_back(value_of(p, named));
+      stack.push_back(argument_value(p, named, name));
       ++taken;
     } else if (p.has_preset) {
       stack.push_back(preset_of(p));
     } else {
-      raise_type(name + "() is missing the argument '" + p.name + "'");
+      raise_runtime(name + "() is missing value for argument '" + p.name + "'");
     }
   }
-  if (position < n) raise_type(name + "() takes fewer positional arguments");
+  if (position < n) raise_runtime(name + "() takes fewer positional arguments");
   if (kwargs && taken < PyDict_GET_SIZE(kwargs))
-    raise_type(name + "() got an unexpected keyword argument");
+    raise_runtime("Unknown keyword argument for operator '" + name + "'");
   op->call_boxed(stack);
   if (stack.empty()) Py_RETURN_NONE;
   if (stack.size() == 1) return wrap_value(stack[0]);

@@ -94,11 +94,35 @@ class TakenMode {
 // What layers above have done is not done again inside.
 constexpr KeySet kDone = kAutogradKeys | KeySet(DispatchKey::ADInplaceOrView);
 
+// Rules of one operator for one class, {overload: {class: function}}: they come before the class's
+// own handler.
+PyObject* torch_dispatch_rules() {
+  static PyObject* rules = checked(PyDict_New());
+  return rules;
+}
+Ref rule_of(PyObject* type, PyObject* overload) {
+  PyObject* rules = torch_dispatch_rules();
+  if (PyDict_GET_SIZE(rules) == 0) return {};
+  PyObject* of_operator = PyDict_GetItemWithError(rules, overload);
+  PyObject* rule = of_operator ? PyDict_GetItemWithError(of_operator, type) : nullptr;
+  if (PyErr_Occurred()) throw PythonError{};
+  return rule ? Ref::share(rule) : Ref();
+}
+
 bool call_handler(PyObject* owner, PyObject* overload, PyObject* types, const CallArguments& a,
                   const Operator& op, Stack& stack) {
-  Ref handler = owned(PyObject_GetAttr(owner, dispatch_name()));
-  Ref result = owned(PyObject_CallFunctionObjArgs(handler.get(), overload, types, a.args.get(),
-                                                  a.kwargs.get(), nullptr));
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(owner));
+  const Ref rule = rule_of(type, overload);
+  Ref result;
+  if (rule) {
+    result = owned(PyObject_CallFunctionObjArgs(rule.get(), is_tensor(owner) ? type : owner,
+                                                overload, types, a.args.get(), a.kwargs.get(),
+                                                nullptr));
+  } else {
+    Ref handler = owned(PyObject_GetAttr(owner, dispatch_name()));
+    result = owned(PyObject_CallFunctionObjArgs(handler.get(), overload, types, a.args.get(),
+                                                a.kwargs.get(), nullptr));
+  }
   if (result.get() == Py_NotImplemented) return false;
   set_results(op, result.get(), stack);
   return true;
@@ -235,7 +259,21 @@ void run_kernel(const Operator& op, KeySet keys, Stack& stack) {
   set_results(op, result.get(), stack);
 }
 
-// _library_impl(namespace, name, key, function or None) -> handle; None lets the key through.
+// One of all operators: the function gets the operator first.
+void run_fallback(const Operator& op, KeySet keys, Stack& stack) {
+  const Gil gil;
+  const auto found = kernels().find(op.resolution(keys.highest()).kernel.where);
+  LAMINA_CHECK(found != kernels().end(), op.full_name(), ": the fallback of Python is gone");
+  Ref function = Ref::share(found->second.function);
+  const CallArguments arguments = arguments_of(op, stack);
+  Ref first = owned(PyTuple_Pack(1, owned(overload_object(op)).get()));
+  Ref all = owned(PySequence_Concat(first.get(), arguments.args.get()));
+  Ref result = owned(PyObject_Call(function.get(), all.get(), arguments.kwargs.get()));
+  set_results(op, result.get(), stack);
+}
+
+// _library_impl(namespace, name, key, function or None) -> handle; None lets the key through. An
+// empty name means every operator that has nothing better at the key.
 PyObject* library_impl(PyObject*, PyObject* args) {
   LAMINA_BORDER_BEGIN
   const char *ns, *name, *key;
@@ -246,7 +284,12 @@ PyObject* library_impl(PyObject*, PyObject* args) {
   PythonKernel kernel;
   kernel.library = std::make_unique<dispatch::Library>(ns, where);
   const DispatchKey k = parse_dispatch_key(key);
-  if (function == Py_None)
+  const bool every = *name == '\0', through = function == Py_None;
+  if (every && through)
+    kernel.library->fallthrough(k);
+  else if (every)
+    kernel.library->fallback(k, run_fallback);
+  else if (through)
     kernel.library->fallthrough(name, k);
   else
     kernel.library->implement(name, k, run_kernel);
@@ -364,6 +407,7 @@ PyMethodDef tensor_dispatch_methods[] = {
 
 void add_python_dispatch(PyObject* module) {
   checked(PyModule_AddObjectRef(module, "_disabled_torch_dispatch_impl", disabled_object()));
+  checked(PyModule_AddObjectRef(module, "_torch_dispatch_rules", torch_dispatch_rules()));
 }
 
 }  // namespace lamina::border

@@ -71,8 +71,9 @@ Tensor tile(const Tensor& self, IntList dims) {
 Tensor repeat_interleave_counts(const Tensor& repeats, std::optional<int64_t> output_size) {
   LAMINA_CHECK(repeats.dim() == 1, "repeat_interleave: repeats must be a vector or a number; got ",
                repeats);
-  LAMINA_CHECK(repeats.dtype() == ScalarType::Int32 || repeats.dtype() == ScalarType::Int64,
-               "repeat_interleave: repeats has to be Long or Int tensor; got ", repeats);
+  LAMINA_CHECK_IMPLEMENTED(
+      repeats.dtype() == ScalarType::Int32 || repeats.dtype() == ScalarType::Int64,
+      "repeat_interleave: repeats has to be Long or Int tensor; got ", repeats);
   LAMINA_CHECK(!repeats.is_meta(), "repeat_interleave: the counts must have values; got ", repeats);
   const Tensor counts =
       ops::contiguous(ops::to(repeats, ScalarType::Int64, std::nullopt, std::nullopt, std::nullopt,
@@ -172,6 +173,8 @@ Tensor roll(const Tensor& self, IntList shifts, IntList dims) {
   LAMINA_CHECK(shifts.size() == dims.size(),
                "roll: shifts and dimensions must align; got shifts: ", shifts.size(),
                ", dims:", dims.size());
+  LAMINA_CHECK_INDEX(self.dim() > 0, "roll: Dimension specified as ", dims[0],
+                     " but tensor has no dimensions");
   Tensor t = self;
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t d = wrap_dim(dims[i], self.dim(), "roll");
@@ -200,7 +203,8 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   const int64_t n = self.dim() + 1;
   const int64_t a = wrap_dim(dim1, n, "diag_embed"), b = wrap_dim(dim2, n, "diag_embed");
   LAMINA_CHECK(a != b, "diag_embed: diagonal dimensions cannot be identical ", dim1, ", ", dim2);
-  const int64_t size = self.sizes()[self.dim() - 1] + (offset < 0 ? -offset : offset);
+  const Dim apart = offset < 0 ? Dim(0) - Dim(offset) : Dim(offset);
+  const int64_t size = Dim(self.sizes()[self.dim() - 1]) + apart;
   Sizes sizes;
   for (int64_t i = 0, from = 0; i < n; ++i)
     sizes.push_back(i == a || i == b ? size : self.sizes()[from++]);
@@ -229,7 +233,7 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
   if (prepend.defined()) parts.push_back(prepend);
   parts.push_back(self);
   if (append.defined()) parts.push_back(append);
-  if (n == 0) return parts.size() == 1 ? dense_copy(self) : self;
+  if (n == 0) return dense_copy(self);
   Tensor t = parts.size() == 1 ? self : ops::cat(parts, d);
   for (int64_t k = 0; k < n && t.sizes()[d] > 0; ++k) {
     const Tensor later = ops::slice(t, d, 1, std::nullopt, 1);

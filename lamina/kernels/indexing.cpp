@@ -112,6 +112,34 @@ void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Ten
 }
 
 namespace {
+cpu::Reduction named_reduction(std::string_view reduce) {
+  if (reduce == "sum") return cpu::Reduction::Sum;
+  if (reduce == "prod") return cpu::Reduction::Prod;
+  if (reduce == "mean") return cpu::Reduction::Mean;
+  if (reduce == "amax") return cpu::Reduction::Amax;
+  LAMINA_CHECK(reduce == "amin",
+               "scatter_reduce: reduce argument must be either sum, prod, mean, amax or amin, got ",
+               reduce);
+  return cpu::Reduction::Amin;
+}
+}  // namespace
+
+void scatter_reduce_two(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                        std::string_view reduce, bool include_self) {
+  const cpu::Reduction r = named_reduction(reduce);
+  check_same_type(self, src, "scatter_reduce");
+  if (index.numel() == 0) return;
+  // Sums and means of short types are taken in float32, and rounded once.
+  const bool wide = is_reduced_floating(self.dtype());
+  const Tensor work = wide ? converted(self, ScalarType::Float32) : self;
+  const Tensor i = index_operand(index, "scatter_reduce"), out = at_least_1d(work),
+               in = at_least_1d(wide ? converted(src, ScalarType::Float32) : src);
+  cpu::scatter_reduce(strided(out), dim_of(self, dim, "scatter_reduce"), source(i), source(in),
+                      work.dtype(), r, include_self);
+  if (wide) copy_values(self, work);
+}
+
+namespace {
 cpu::Reduction old_reduction(std::string_view reduce) {
   LAMINA_CHECK(reduce == "add" || reduce == "multiply",
                "scatter: reduce argument must be either add or multiply; got '", reduce, "'");
@@ -146,7 +174,7 @@ void index_select(const Tensor& result, const Tensor& self, int64_t dim, const T
 namespace {
 // source has self's sizes, but for `dim`, where it has index's.
 void check_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                  const char* op) {
+                  const char* op, ErrorKind kind) {
   LAMINA_CHECK_INDEX(index.dim() <= 1, op, ": Index is supposed to be a vector; got ", index);
   check_same_type(self, src, op);
   const int64_t d = wrap_dim(dim, self.dim(), op);
@@ -158,14 +186,14 @@ void check_slices(const Tensor& self, int64_t dim, const Tensor& index, const Te
   Sizes expected{std::span<const int64_t>(self.sizes())};
   expected[d] = index.numel();
   const Tensor s = at_least_1d(src);
-  LAMINA_CHECK_INDEX(s.sizes() == IntList(expected), op, ": source does not fit; got ", src,
-                     "; expected sizes ", expected);
+  LAMINA_CHECK_KIND(kind, s.sizes() == IntList(expected), op, ": source does not fit; got ", src,
+                    "; expected sizes ", expected);
 }
 }  // namespace
 
 void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                const Scalar& alpha) {
-  check_slices(self, dim, index, src, "index_add_");
+  check_slices(self, dim, index, src, "index_add_", ErrorKind::Runtime);
   const Tensor i = at_least_1d(as_int64(index, "index_add_")), out = at_least_1d(self),
                in = at_least_1d(src);
   cpu::index_add(strided(out), dim_of(self, dim, "index_add_"), source(i), source(in), alpha,
@@ -173,7 +201,7 @@ void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tenso
 }
 
 void index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  check_slices(self, dim, index, src, "index_copy_");
+  check_slices(self, dim, index, src, "index_copy_", ErrorKind::Index);
   const Tensor i = at_least_1d(as_int64(index, "index_copy_")), out = at_least_1d(self),
                in = at_least_1d(src);
   cpu::index_copy(strided(out), dim_of(self, dim, "index_copy_"), source(i), source(in),

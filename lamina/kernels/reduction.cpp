@@ -40,12 +40,14 @@ Plan plan(const Reduction& op, const Tensor& self, const ReductionArgs& args) {
                  ": could not infer output dtype. Optional dtype must be either a floating point "
                  "or complex dtype. Got: ",
                  legacy_name(type));
-  LAMINA_CHECK(accepts(op, type), op.name,
-               op.accumulate == Accumulate::Float
-                   ? ": could not infer output dtype. Input dtype must be either a floating point "
-                     "or complex dtype. Got: "
-                   : ": not implemented for this element type; got ",
-               legacy_name(type));
+  LAMINA_CHECK_KIND(
+      op.accumulate == Accumulate::Float ? ErrorKind::Runtime : ErrorKind::NotImplemented,
+      accepts(op, type), op.name,
+      op.accumulate == Accumulate::Float
+          ? ": could not infer output dtype. Input dtype must be either a floating point "
+            "or complex dtype. Got: "
+          : ": not implemented for this element type; got ",
+      legacy_name(type));
   switch (op.accumulate) {
     case Accumulate::Self:
       p.result = type;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from pathlib import PurePath
 
@@ -78,7 +79,8 @@ def _stub_signatures(b: Binding, method: bool) -> list[str]:
                 parts.append("self")
                 continue
             if p.keyword_only and not star:
-                parts.append("*")
+                if not any(x.startswith("*") for x in parts):
+                    parts.append("*")
                 star = True
             name = "input" if i == 0 and p.name == "self" else p.name
             if name in _KEYWORDS:
@@ -86,14 +88,11 @@ def _stub_signatures(b: Binding, method: bool) -> list[str]:
             varargs = (
                 p.type.is_list
                 and p.type.base == "int"
-                and i == len(s.params) - 1
                 and p.default is None
+                and all(q.keyword_only for q in s.params[i + 1 :])
+                and (method or (i == 0 and s.factory))
             )
-            text = (
-                f"*{name}: int | Sequence[int]"
-                if varargs and method
-                else f"{name}: {_annotation(p)}"
-            )
+            text = f"*{name}: int | Sequence[int]" if varargs else f"{name}: {_annotation(p)}"
             parts.append(text + (" = ..." if p.default is not None and not varargs else ""))
         if s.outs or s.factory:
             if not star and not any(x.startswith("*") for x in parts):
@@ -109,15 +108,21 @@ def _stub_signatures(b: Binding, method: bool) -> list[str]:
         returns = s.ops[0].schema.returns
         kinds = ["tuple[Tensor, ...]" if r.type.is_list else _PY[r.type.base] for r in returns]
         result = kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]" if kinds else "None"
+        if len(kinds) > 1 and all(r.name for r in returns):
+            result = "_" + "_".join(r.name for r in returns)
         out.append(f"def {b.name}({', '.join(parts)}) -> {result}: ...")
     return out
+
+
+# Functions of the top module with a form of their own in Python.
+_REPLACED = {"nonzero"}
 
 
 def stub(bs: list[Binding], module: str) -> str:
     """Overloads of every function (or method) of one module."""
     text = ""
     for b in bs:
-        if b.module != module:
+        if b.module != module or (not module and b.name in _REPLACED):
             continue
         lines = _stub_signatures(b, module == "method")
         indent = "    " if module == "method" else ""
@@ -131,29 +136,42 @@ def stub(bs: list[Binding], module: str) -> str:
 STUB_HEAD = '''"""Written by opgen from ops/; do not edit."""
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import NamedTuple, overload
 
-_Number = int | float | complex | bool
-_Device = Any
-dtype = Any
-layout = Any
-memory_format = Any
-Generator = Any
+from lamina._border import Generator, TensorBase, _Device, _Number, dtype, layout, memory_format
 
 '''
+
+
+def _named_results(bs: list[Binding]) -> str:
+    """A named tuple for every list of named results."""
+    kinds: dict[str, list[str]] = {}
+    for b in bs:
+        for s in signatures(b):
+            returns = s.ops[0].schema.returns
+            if len(returns) > 1 and all(r.name for r in returns):
+                lines = [
+                    f"    {r.name}: {'tuple[Tensor, ...]' if r.type.is_list else _PY[r.type.base]}\n"
+                    for r in returns
+                ]
+                kinds["_" + "_".join(r.name for r in returns)] = lines
+    return "".join(f"class {n}(NamedTuple):\n{''.join(k)}\n" for n, k in sorted(kinds.items()))
 
 
 def stubs(bs: list[Binding]) -> dict[str, str]:
     """Files below the Python package."""
     functions = (
         STUB_HEAD
-        + "class Tensor:\n"
+        + "class Tensor(TensorBase):\n"
         + (stub(bs, "method") or "    ...\n")
-        + "    def __getattr__(self, name: str) -> Any: ...\n\n"
+        + "\n"
+        + _named_results(bs)
     )
     functions += stub(bs, "")
     out = {"python/lamina/_ops.pyi": functions}
     for module in sorted({b.module for b in bs if b.module not in ("", "method")}):
-        text = STUB_HEAD + "from lamina._ops import Tensor\n\n" + stub(bs, module)
+        body = stub(bs, module)
+        used = {"Tensor"} | set(re.findall(r"-> (_\w+):", body))
+        text = STUB_HEAD + f"from lamina._ops import {', '.join(sorted(used))}\n\n" + body
         out[f"python/lamina/_ops_{module.replace('.', '_')}.pyi"] = text
     return out

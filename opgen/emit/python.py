@@ -455,6 +455,22 @@ def tables(bs: list[Binding], docs: dict[str, str]) -> str:
     return text + "}  // namespace lamina::border\n"
 
 
+_GROUPS = {"bool": "bool", "int": "integers", "float": "floating point", "complex": "complex"}
+
+
+def _formulas(b: Binding) -> str:
+    """Element types, the value of an element and the gradients, as far as the paragraph says them."""
+    op = next((op for op, _ in b.ops if op.doc), b.ops[0][0])
+    text = ""
+    if op.raw.get("dtypes"):
+        text += "\nTypes: " + ", ".join(_GROUPS[g] for g in op.raw["dtypes"]) + "."
+    if op.raw.get("tile"):
+        text += f"\nElement: {op.raw['tile']}"
+    for name, formula in op.gradients.formulas.items():
+        text += f"\nGradient of {name}: {formula}"
+    return "\n" + text if text else ""
+
+
 def docstrings(bs: list[Binding]) -> dict[str, str]:
     """C string literals of the docstrings, by binding."""
     out = {}
@@ -464,6 +480,9 @@ def docstrings(bs: list[Binding]) -> dict[str, str]:
             lines.append(f"{b.name}({s.text()})")
         doc = next((op.doc for op, _ in b.ops if op.doc), "")
         text = "\n".join(lines) + ("\n\n" + doc if doc else "")
+        # A method's page is its function's; only one of them needs the formulas.
+        if b.module != "method":
+            text += _formulas(b)
         escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         out[b.id] = f'"{escaped}"'
     return out

@@ -151,7 +151,6 @@ def save(
     _use_new_zipfile_serialization=True,
     _disable_byteorder_record=False,
 ):
-    """See ``lamina.serialization.save``."""
     from lamina import serialization
 
     serialization.save(
@@ -163,12 +162,15 @@ def save(
 def load(
     f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args
 ):
-    """See ``lamina.serialization.load``."""
     from lamina import serialization
 
     return serialization.load(
         f, map_location, pickle_module, weights_only=weights_only, mmap=mmap, **pickle_load_args
     )
+
+
+_lazy.describe(save, "lamina.serialization", "save", signature=False)
+_lazy.describe(load, "lamina.serialization", "load", signature=False)
 
 
 def _attach():
@@ -185,7 +187,7 @@ def _attach():
         method.__name__ = name
         method.__qualname__ = "Tensor." + name
         method.__module__ = "lamina._tensor"
-        return method
+        return _lazy.describe(method, "lamina." + place, name)
 
     for name in (
         "__deepcopy__",

@@ -1,8 +1,10 @@
 """Operators that are a few calls of others, in Python."""
 
 import math
+from collections import namedtuple
 
 from lamina import _C
+from lamina._out import given
 from lamina.functional import overridable
 
 _range = range  # torch has a function of that name
@@ -196,8 +198,7 @@ def tensordot(a, b, dims=2, out=None):
         dims_a, dims_b = list(_range(a.dim() - dims, a.dim())), list(_range(dims))
     else:
         dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
-    dims_a = [d % max(a.dim(), 1) for d in dims_a]
-    dims_b = [d % max(b.dim(), 1) for d in dims_b]
+    dims_a, dims_b = _wrapped(dims_a, a), _wrapped(dims_b, b)
     if len(dims_a) != len(dims_b):
         raise RuntimeError("tensordot: both dimension lists should have same length")
     keep_a = [d for d in _range(a.dim()) if d not in dims_a]
@@ -210,15 +211,29 @@ def tensordot(a, b, dims=2, out=None):
             )
         if a.shape[i] != b.shape[j]:
             if a.shape[i] == 1:
-                b = b.sum(j, keepdim=True)
+                b = b.sum(j, keepdim=True, dtype=b.dtype)
             else:
-                a = a.sum(i, keepdim=True)
+                a = a.sum(i, keepdim=True, dtype=a.dtype)
     k = math.prod(a.shape[d] for d in dims_a)
     shape = [a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b]
     left = a.permute(keep_a + dims_a).reshape(math.prod(a.shape[d] for d in keep_a), k)
     right = b.permute(dims_b + keep_b).reshape(k, math.prod(b.shape[d] for d in keep_b))
     result = _C.mm(left, right).reshape(shape)
-    return result if out is None else out.resize_(shape).copy_(result)
+    if out is not None and out.dtype != result.dtype:
+        raise RuntimeError(
+            f"tensordot: expected the result to have dtype {result.dtype}; got out of {out.dtype}"
+        )
+    return given("tensordot", result, out)
+
+
+def _wrapped(dims, t):
+    n = max(t.dim(), 1)
+    for d in dims:
+        if not -n <= d < n:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})"
+            )
+    return [d % n for d in dims]
 
 
 def _runs(sorted_flat):
@@ -252,6 +267,24 @@ def _rows_order(rows):
     return order
 
 
+def _tensor(name, value):
+    if not isinstance(value, _C.Tensor):
+        raise TypeError(
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}"
+        )
+
+
+def _slices(input, dim):
+    """With `dim` in front, and each slice as a row."""
+    front = input.detach().movedim(dim, 0)
+    if front.numel() == 0 and front.shape[0]:
+        raise RuntimeError(
+            "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied; "
+            f"got {tuple(input.shape)} along dim {dim}"
+        )
+    return front, front.reshape(front.shape[0], math.prod(front.shape[1:]))
+
+
 @overridable
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The different values, in order.
@@ -265,6 +298,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     dim : int
         Slices along a dimension are compared, instead of elements.
     """
+    _tensor("unique", input)
     if dim is None:
         flat = input.detach().reshape(-1)
         order = _C.sort(flat, stable=True)[1]
@@ -273,8 +307,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         if return_inverse:
             result[1] = result[1].reshape(input.shape)
     else:
-        front = input.detach().movedim(dim, 0)
-        rows = front.reshape(front.shape[0], -1)
+        front, rows = _slices(input, dim)
         order = _rows_order(rows)
         values = rows[order]
         result = _picked(values, _runs(values), order, return_inverse, return_counts)
@@ -286,8 +319,11 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 @overridable
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """Without repetitions of the element (or slice) before; see `unique` for the other results."""
-    front = input.detach().reshape(-1) if dim is None else input.detach().movedim(dim, 0)
-    rows = front if dim is None else front.reshape(front.shape[0], -1)
+    _tensor("unique_consecutive", input)
+    if dim is None:
+        rows = input.detach().reshape(-1)
+    else:
+        front, rows = _slices(input, dim)
     order = _C.arange(rows.shape[0])
     result = _picked(rows, _runs(rows), order, return_inverse, return_counts)
     if dim is None:
@@ -383,19 +419,24 @@ def dsplit(input, indices_or_sections):
 def take_along_dim(input, indices, dim=None, *, out=None):
     """gather with sizes that broadcast; without a dimension, of the flattened tensor."""
     if dim is None:
-        result = input.reshape(-1).gather(0, indices.reshape(-1))
+        input, indices = input.reshape(-1), indices.reshape(-1)
+        result = input.gather(0, _C.where(indices < 0, indices + input.numel(), indices))
     else:
         if input.dim() != indices.dim():
             raise RuntimeError(
                 "take_along_dim: input and indices should have the same number of dimensions; got "
                 f"{input.dim()} and {indices.dim()}"
             )
-        dim = dim % input.dim()
+        (dim,) = _wrapped([dim], input)
         shape = [max(a, b) if 0 not in (a, b) else 0 for a, b in zip(input.shape, indices.shape)]
         wide = [s if i != dim else n for i, (s, n) in enumerate(zip(shape, input.shape))]
         thin = [s if i != dim else n for i, (s, n) in enumerate(zip(shape, indices.shape))]
-        result = input.expand(wide).gather(dim, indices.expand(thin))
-    return result if out is None else out.resize_(result.shape).copy_(result)
+        input, indices = input.expand(wide), indices.expand(thin)
+        n = input.shape[dim]
+        result = input.gather(dim, _C.where(indices < 0, indices + n, indices))
+    if out is not None and out.dtype != result.dtype:
+        raise RuntimeError(f"take_along_dim: expected out of dtype {result.dtype}; got {out.dtype}")
+    return given("take_along_dim", result, out)
 
 
 def _triangle(mask, dtype):
@@ -415,8 +456,13 @@ def triu_indices(row, col, offset=0, *, dtype=_C.int64, device="cpu", layout=_C.
 
 
 @overridable
-def isin(elements, test_elements, *, assume_unique=False, invert=False):
-    """For each element, whether it is one of the others."""
+def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
+    """For each element, whether it is one of the others; one of the two may be a number. Raises TypeError where both are."""
+    if not isinstance(elements, _C.Tensor) and not isinstance(test_elements, _C.Tensor):
+        raise TypeError(
+            "isin() received an invalid combination of arguments; got "
+            f"({type(elements).__name__}, {type(test_elements).__name__}); expected a Tensor"
+        )
     elements = elements if isinstance(elements, _C.Tensor) else _C.tensor(elements)
     tests = test_elements if isinstance(test_elements, _C.Tensor) else _C.tensor(test_elements)
     if tests.numel() < 16:
@@ -429,20 +475,19 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
         known = _C.zeros(int(places.max()) + 1, dtype=_C.bool)
         known[places[elements.numel() :]] = True
         result = known[places[: elements.numel()]].reshape(elements.shape)
-    return ~result if invert else result
+    return given("isin", ~result if invert else result, out)
+
+
+_aminmax = namedtuple("aminmax", ("min", "max"))
+_aminmax.__module__ = "torch.return_types"
 
 
 @overridable
-def aminmax(input, *, dim=None, keepdim=False):
+def aminmax(input, *, dim=None, keepdim=False, out=None):
     """Smallest and largest, a named tuple (min, max)."""
     dims = [] if dim is None else [dim]
-    return _aminmax((_C.amin(input, dims, keepdim), _C.amax(input, dims, keepdim)))
-
-
-def _aminmax(values):
-    from collections import namedtuple
-
-    return namedtuple("aminmax", ("min", "max"))(*values)
+    result = _aminmax(_C.amin(input, dims, keepdim), _C.amax(input, dims, keepdim))
+    return given("aminmax", result, out)
 
 
 @overridable
@@ -452,6 +497,10 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     left, right = y.narrow(dim, 0, max(n - 1, 0)), y.narrow(dim, min(1, n), max(n - 1, 0))
     if x is None:
         return (left + right).sum(dim) * (0.5 * (1 if dx is None else dx))
+    if x.dim() == 1 and x.shape[0] != n:
+        raise RuntimeError(
+            f"trapezoid: There must be one `x` value for each sample point; got {x.shape[0]} for {n}"
+        )
     if x.dim() == 1 and y.dim() > 1:
         shape = [1] * y.dim()
         shape[dim] = -1
@@ -502,6 +551,16 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
 def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     """The norm of vectors, or of matrices where `ord` is "fro" or two dimensions are given."""
     dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    if not dims and ord is not None and A.dim() > 2:
+        raise RuntimeError(
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+            f"{A.dim()}D."
+        )
+    if isinstance(ord, str) and (A.dim() if not dims else len(dims)) < 2:
+        raise RuntimeError(
+            f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions; got {A.dim()} "
+            f"with ord={ord!r}"
+        )
     matrix = len(dims) == 2 or (not dims and A.dim() == 2 and ord is not None)
     if ord is None or not matrix or ord == "fro":
         return _C._submodule_functions["linalg"]["vector_norm"](
@@ -513,7 +572,11 @@ def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
         sums = (A if dtype is None else A.to(dtype)).abs().sum(along, keepdim=True)
         result = sums.amax(left, True) if ord > 0 else sums.amin(left, True)
         result = result if keepdim else result.squeeze((a, b))
-        return result if out is None else out.resize_(result.shape).copy_(result)
+        if out is not None and out.dtype != result.dtype:
+            raise RuntimeError(
+                f"linalg.norm: expected out of dtype {result.dtype}; got {out.dtype}"
+            )
+        return given("linalg.norm", result, out)
     from lamina._missing import missing
 
     raise missing(f"torch.linalg.norm with ord={ord!r} of matrices")
@@ -521,6 +584,7 @@ def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
 
 def get_device(input):
     """The index of the tensor's device; -1 for the CPU."""
+    _tensor("get_device", input)
     return input.get_device()
 
 
@@ -630,7 +694,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         # Exponential variables over weights: the smallest come first (Efraimidis and Spirakis, 2006).
         drawn = -_C.log1p(-_C.rand(input.shape, dtype=_C.float64, generator=generator))
         result = (weights / drawn).topk(num_samples, -1)[1]
-    return result if out is None else out.resize_(result.shape).copy_(result)
+    return given("multinomial", result, out)
 
 
 NAMES = (

@@ -10,6 +10,7 @@ import math
 
 from lamina import _C
 from lamina._composites import overridable
+from lamina._out import given
 from lamina.autograd import Function
 
 # Numerators and denominators, highest power first: near the middle, and in two parts of the ends.
@@ -93,15 +94,10 @@ class _Erfinv(Function):
 def erfinv(input, *, out=None):
     """The number whose error function is `input`. Floating dtype; whole numbers give the default one."""
     if input.is_complex():
-        raise RuntimeError(f"erfinv: not defined for {input.dtype}")
+        raise NotImplementedError(f"erfinv: not implemented for {input.dtype}")
     if not input.is_floating_point():
         input = input.to(_C.get_default_dtype())
-    result = _Erfinv.apply(input)
-    if out is None:
-        return result
-    if not out.is_floating_point():
-        raise RuntimeError(f"erfinv: result type {result.dtype} can't be cast to {out.dtype}")
-    return out.resize_(result.shape).copy_(result)
+    return given("erfinv", _Erfinv.apply(input), out)
 
 
 def erfinv_(self):

@@ -16,8 +16,13 @@ _running = set()
 _waiting = {}  # packages that have not run, by name
 
 
-class _LazyModule(_Module):
-    """A submodule that has not run yet; it becomes an ordinary module when it has."""
+class _LazyModule(
+    _Module
+):  # a submodule that has not run yet; it becomes an ordinary module when it has
+    @property
+    def __doc__(self):
+        _run(self)
+        return _Module.__getattribute__(self, "__doc__")
 
     def __getattr__(self, name):
         if name in ("__path__", "__cached__"):  # the interpreter asks before it fills the module
@@ -30,9 +35,7 @@ class _LazyModule(_Module):
         return _Module.__dir__(self)
 
 
-class _LazyCallable(_LazyModule):
-    """One that can be called as a function when it has run."""
-
+class _LazyCallable(_LazyModule):  # one that can be called as a function when it has run
     def __call__(self, *args, **kwargs):
         _run(self)
         return self(*args, **kwargs)
@@ -129,6 +132,58 @@ def add_submodule(package, name):
     setattr(package, name, module)
 
 
+class _Real:
+    """A function of a module that may not have run: what `inspect` finds behind its stand-in."""
+
+    def __init__(self, module, name):
+        self.module, self.name = module, name
+
+    def get(self):
+        __import__(self.module)
+        return getattr(sys.modules[self.module], self.name)
+
+    def __call__(self, *args, **kwargs):
+        return self.get()(*args, **kwargs)
+
+    @property
+    def __signature__(self):
+        import inspect
+
+        return inspect.signature(self.get())
+
+
+class _Doc(str):
+    """Documentation that is fetched when somebody reads it; `inspect.cleandoc` begins with `expandtabs`."""
+
+    def _text(self):
+        return self.real.get().__doc__ or ""
+
+    def expandtabs(self, tabsize=8):
+        return self._text().expandtabs(tabsize)
+
+    def splitlines(self, keepends=False):
+        return self._text().splitlines(keepends)
+
+    def split(self, sep=None, maxsplit=-1):
+        return self._text().split(sep, maxsplit)
+
+    def strip(self, chars=None):
+        return self._text().strip(chars)
+
+    def __str__(self):
+        return self._text()
+
+
+def describe(function, module, name, signature=True):
+    """Give a stand-in the documentation and signature of what it stands for, to be fetched when they are read."""
+    doc = _Doc(f"See ``{module}.{name}``.")
+    doc.real = _Real(module, name)
+    function.__doc__ = doc
+    if signature:
+        function.__wrapped__ = doc.real
+    return function
+
+
 def later(module, name):
     """A function of a module that is imported at the first call."""
 
@@ -138,5 +193,4 @@ def later(module, name):
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = module.partition(".")[0]
-    function.__doc__ = f"See ``{module}.{name}``."
-    return function
+    return describe(function, module, name)

@@ -92,6 +92,14 @@ class OpOverload:
         return overload, (self._full_name,)
 
 
+def _does_not_fit(text):
+    """Whether an error says that arguments do not fit an overload's schema."""
+    if text.startswith("Unknown keyword argument for operator"):
+        return True
+    ends = ("() Expected a value of type", "() is missing", "() takes fewer", "() got multiple")
+    return any(end in text for end in ends)
+
+
 class OpOverloadPacket:
     """All overloads of one name; a call tries them in order."""
 
@@ -121,7 +129,9 @@ class OpOverloadPacket:
         for name in self.overloads():
             try:
                 return getattr(self, name)(*args, **kwargs)
-            except TypeError as error:
+            except (TypeError, RuntimeError) as error:
+                if isinstance(error, RuntimeError) and not _does_not_fit(str(error)):
+                    raise
                 problem = error
         if problem is None:
             raise AttributeError(f"{self._qualified_name}: the operator is gone")
@@ -141,6 +151,8 @@ class OpOverloadPacket:
 
 
 class _Namespace(_Module):
+    """Operators of one namespace: ``lamina.ops.aten.add``."""
+
     def __getattr__(self, name):
         space = self.__name__.rpartition(".")[2]
         if name.startswith("__") or f"{space}::{name}" not in _names():
@@ -155,6 +167,8 @@ class _Namespace(_Module):
 
 
 class _Ops(_Module):
+    """Operators by namespace, name and overload: ``lamina.ops.aten.add.Tensor``."""
+
     loaded_libraries = frozenset()
 
     def __getattr__(self, name):

@@ -7,6 +7,7 @@ from collections import namedtuple
 
 from lamina import _C
 from lamina._composites import overridable
+from lamina._out import given
 
 _median = namedtuple("median", ("values", "indices"))
 _nanmedian = namedtuple("nanmedian", ("values", "indices"))
@@ -15,21 +16,9 @@ for _type in (_median, _nanmedian, _kthvalue):
     _type.__module__ = "torch.return_types"
 
 
-def _given(result, out):
-    """The result, in `out` where that is given."""
-    if out is None:
-        return result
-    pairs = [(result, out)] if isinstance(result, _C.Tensor) else zip(result, out)
-    for value, target in pairs:
-        if value.dtype != target.dtype:
-            raise RuntimeError(f"out: Expected object of dtype {value.dtype}; got {target.dtype}")
-        target.resize_(value.shape).copy_(value)
-    return out if isinstance(result, _C.Tensor) else type(result)(*out)
-
-
 def _ordered(name, x):
     if x.is_complex() or x.dtype == _C.bool:
-        raise RuntimeError(f"{name}: not defined for {x.dtype}")
+        raise NotImplementedError(f"{name}: not implemented for {x.dtype}")
 
 
 def _evenly(flat, value):
@@ -71,7 +60,7 @@ def _median_of(name, kind, ignore_nan, x, dim, keepdim, out):
         indices = _middle(x.detach(), dim, ignore_nan)
         values = x.gather(dim, indices)
         result = (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
-    return _given(kind(*result), out)
+    return given(name, kind(*result), out)
 
 
 @overridable
@@ -98,24 +87,26 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     if out is not None and out[0].data_ptr() == input.data_ptr() and input.numel():
         raise RuntimeError("kthvalue(): out shares memory with the input")
     if input.dim() == 0:
-        return _given(_kthvalue(input.clone(), _C.zeros((), dtype=_C.int64)), out)
+        return given("kthvalue", _kthvalue(input.clone(), _C.zeros((), dtype=_C.int64)), out)
     indices = _C.sort(input.detach(), dim=dim, stable=True).indices.narrow(dim, k - 1, 1)
     values = input.gather(dim, indices)
     if not keepdim:
         values, indices = values.squeeze(dim), indices.squeeze(dim)
-    return _given(_kthvalue(values, indices), out)
+    return given("kthvalue", _kthvalue(values, indices), out)
 
 
 @overridable
 def msort(input, *, out=None):
     """Sorted along the first dimension."""
-    return _given(_C.sort(input, dim=0).values if input.dim() else input.clone(), out)
+    return given("msort", _C.sort(input, dim=0).values if input.dim() else input.clone(), out)
 
 
 @overridable
 def bincount(input, weights=None, minlength=0):
     """How often each whole number from 0 occurs in `input`, or the sum of its weights: (max(input) + 1,) or longer."""
-    if input.dim() != 1 or input.is_floating_point() or input.is_complex():
+    if input.is_floating_point() or input.is_complex():
+        raise NotImplementedError(f"bincount: not implemented for {input.dtype}; expected integers")
+    if input.dim() != 1:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:
         raise RuntimeError(f"minlength should be >= 0; got {minlength}")
@@ -173,7 +164,7 @@ def searchsorted(
         further = further & (low < high)
         low, high = _C.where(further, middle + 1, low), _C.where(further, high, middle)
         high = _C.maximum(high, low)
-    return _given(low.to(kind), out)
+    return given("searchsorted", low.to(kind), out)
 
 
 @overridable
@@ -213,4 +204,4 @@ def histc(input, bins=100, min=0, max=0, *, out=None):  # noqa: A002
     places = ((x - low) * bins / (high - low)).floor().clamp(max=bins - 1).to(_C.int64)
     counts = _C.zeros((bins,), dtype=_C.int64)
     counts = counts.index_add(0, places, _C.ones_like(places)) if places.numel() else counts
-    return _given(counts.to(input.dtype), out)
+    return given("histc", counts.to(input.dtype), out)

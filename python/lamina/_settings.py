@@ -27,6 +27,10 @@ def set_num_interop_threads(n):
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Accepted; every operator of Lamina gives the same bits each time anyway."""
+    if not isinstance(mode, bool):
+        raise TypeError(
+            f"use_deterministic_algorithms: argument 'mode' must be bool, not {type(mode).__name__}"
+        )
     _deterministic["mode"] = ("warn" if warn_only else "error") if mode else "default"
 
 
@@ -62,9 +66,12 @@ def set_float32_matmul_precision(precision):
     """Accepted and kept: "highest", "high" or "medium"; products are always computed in float32."""
     global _matmul_precision
     if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(
-            f"set_float32_matmul_precision: expected highest, high or medium; got {precision!r}"
+        warnings.warn(
+            f"set_float32_matmul_precision: expected highest, high or medium; got {precision!r}, "
+            "which changes nothing",
+            stacklevel=2,
         )
+        return
     _matmul_precision = precision
 
 

@@ -159,6 +159,8 @@ def type(self, dtype=None, non_blocking=False, **_):  # noqa: A001
         if not matches:
             raise ValueError(f"invalid type: {dtype!r}")
         dtype = getattr(_C, matches[0])
+    elif not isinstance(dtype, (_C.dtype, type)):
+        raise TypeError(f"dtype must be a type, str, or dtype object; got {dtype!r}")
     return self.to(dtype)
 
 

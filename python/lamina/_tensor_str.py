@@ -47,7 +47,7 @@ def set_printoptions(
     global _options
     chosen = _options
     if profile is not None:
-        chosen = replace(_PROFILES[profile], sci_mode=chosen.sci_mode)
+        chosen = replace(_PROFILES.get(profile, chosen), sci_mode=chosen.sci_mode)
     given = {
         "precision": precision,
         "threshold": threshold,

@@ -27,7 +27,9 @@ def broadcast_shapes(*shapes):
     for s in sizes:
         for i in range(-len(s), 0):
             if s[i] < 0:
-                raise RuntimeError(f"broadcast_shapes: a negative size; got {s}")
+                raise ValueError(
+                    f"broadcast_shapes: Attempting to broadcast a dimension with negative length; got {s}"
+                )
             if s[i] != 1 and result[i] not in (1, s[i]):
                 raise RuntimeError(
                     "Shape mismatch: objects cannot be broadcast to a single shape; got "
@@ -56,23 +58,34 @@ def meshgrid(*tensors, indexing="ij"):
         raise RuntimeError(f"meshgrid: indexing must be 'xy' or 'ij'; got {indexing!r}")
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
-    axes = list(tensors)
-    if indexing == "xy" and len(axes) > 1:
-        axes[0], axes[1] = axes[1], axes[0]
-    n = len(axes)
-    shape = [t.numel() for t in axes]
-    grids = [
-        t.reshape([-1 if k == i else 1 for k in range(n)]).expand(shape) for i, t in enumerate(axes)
-    ]
-    if indexing == "xy" and n > 1:
-        grids = [g.transpose(0, 1) for g in grids]
-        grids[0], grids[1] = grids[1], grids[0]
-    return tuple(grids)
+    for t in tensors:
+        if t.dim() > 1:
+            raise RuntimeError(
+                f"meshgrid: Expected 0D or 1D tensor in the tensor list but got: {list(t.shape)}"
+            )
+        if t.dtype != tensors[0].dtype:
+            raise RuntimeError(
+                "meshgrid expects all tensors to have the same dtype; got "
+                f"{tensors[0].dtype} and {t.dtype}"
+            )
+    n = len(tensors)
+    # With "xy" the first two dimensions of the grid change places.
+    places = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else list(range(n))
+    shape = [tensors[p].numel() for p in places]
+    return tuple(
+        t.reshape([t.numel() if place == i else 1 for place in range(n)]).expand(shape)
+        for i, t in zip(places, tensors)
+    )
 
 
 @overridable
 def cartesian_prod(*tensors):
     """All combinations of the elements of vectors, one a row."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    for t in tensors:
+        if t.dim() != 1:
+            raise RuntimeError(f"cartesian_prod: Expect a 1D vector, but got shape {list(t.shape)}")
     if len(tensors) == 1:
         return tensors[0]
     return _C.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)

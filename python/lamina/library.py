@@ -45,6 +45,7 @@ class Library:
         self._handles = []
         self._impls = set()
         self._defined = []
+        self._rules = []
 
     def define(self, schema, alias_analysis="", *, tags=()):
         """Add an operator: ``lib.define("mul2(Tensor x, int n=2) -> Tensor")``; returns its name.
@@ -87,8 +88,45 @@ class Library:
         self._impls.add((name, key))
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
-        """A kernel of every operator at one key; only `fallthrough_kernel` is taken."""
-        raise NotImplementedError("Library.fallback: use Library.impl for each operator")
+        """Add a kernel for every operator that has none of its own at a key.
+
+        Parameters
+        ----------
+        fn : callable
+            ``fn(op, *args, **kwargs)`` with the overload that was called, or `fallthrough_kernel`.
+        dispatch_key : str
+            The key; the library's own by default.
+        with_keyset : bool
+            Its name is given as well, first.
+
+        Raises RuntimeError unless the library's namespace is ``_``, for all. What `fn` calls with the same tensors comes back to it
+        where the key is not excluded.
+        """
+        if not callable(fn):
+            raise TypeError(
+                f"Input function is required to be a callable but found type {type(fn)}"
+            )
+        key = dispatch_key or self.dispatch_key
+        if not key:
+            raise RuntimeError("Library.fallback: a dispatch key is needed")
+        if self.ns != "_":
+            raise RuntimeError(
+                "Library.fallback: a kernel of all operators belongs to a library of the namespace '_'; "
+                f"got {self.ns!r}"
+            )
+        if ("_", key) in self._impls:
+            raise RuntimeError(
+                "This is not allowed since there's already a kernel registered from python overriding "
+                f"the fallback of the {key} dispatch key."
+            )
+        kernel = None if fn is fallthrough_kernel else fn
+        if with_keyset and kernel is not None:
+
+            def kernel(op, *args, **kwargs):
+                return fn(key, op, *args, **kwargs)
+
+        self._handles.append(_C._library_impl(self.ns, "", key, kernel))
+        self._impls.add(("_", key))
 
     def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=False):
         self.impl(op_name, fn, "Meta", allow_override=allow_override)
@@ -101,6 +139,12 @@ class Library:
             _C._library_remove(handle)
         for name in self._defined:
             forget(name)
+        for op, kind in self._rules:
+            rules = _C._torch_dispatch_rules.get(op, {})
+            rules.pop(kind, None)
+            if not rules:
+                _C._torch_dispatch_rules.pop(op, None)
+        self._rules.clear()
         self._handles.clear()
         self._impls.clear()
         self._defined.clear()
@@ -239,8 +283,40 @@ _vmaps = {}
 
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
-    """Raises NotImplementedError: rules of one operator for one class are not part of this release."""
-    raise NotImplementedError("register_torch_dispatch is not part of this release of Lamina")
+    """Say what an operator does for one class: a tensor subclass, or a TorchDispatchMode.
+
+    Parameters
+    ----------
+    op : str, OpOverload or CustomOpDef
+    torch_dispatch_class : type
+        Exactly this class; subclasses of it have rules of their own.
+    func : callable
+        ``func(cls_or_mode, op, types, args, kwargs)``, in place of the class's ``__torch_dispatch__``. Without it the result is a decorator.
+    lib : Library
+        The rule goes with it.
+
+    Raises RuntimeError where there is a rule already.
+    """
+    from lamina._ops_namespace import overload
+
+    if not isinstance(torch_dispatch_class, type):
+        raise ValueError(
+            f"register_torch_dispatch: expected a class; got {type(torch_dispatch_class).__name__}"
+        )
+    op = overload(_name_of(op))
+
+    def register(f):
+        rules = _C._torch_dispatch_rules.setdefault(op, {})
+        if torch_dispatch_class in rules:
+            raise RuntimeError(
+                f"{torch_dispatch_class} already has a `__torch_dispatch__` registration for {op}"
+            )
+        rules[torch_dispatch_class] = f
+        if lib is not None:
+            lib._rules.append((op, torch_dispatch_class))
+        return f
+
+    return register if func is None else register(func)
 
 
 class _Below:

@@ -98,6 +98,7 @@ class FunctionEvent(_Times):
 
     @property
     def trace_name(self) -> str:
+        """Name of the event in a trace."""
         return self.name
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
@@ -107,14 +108,17 @@ class FunctionEvent(_Times):
 
     @property
     def cpu_time_total(self) -> float:
+        """Microseconds from begin to end."""
         return self.time_range.elapsed_us()
 
     @property
     def self_cpu_time_total(self) -> float:
+        """Microseconds without those of what it called."""
         return self.cpu_time_total - sum(c.cpu_time_total for c in self.cpu_children)
 
     @property
     def self_cpu_memory_usage(self) -> int:
+        """Bytes without those of what it called."""
         return self.cpu_memory_usage - sum(c.cpu_memory_usage for c in self.cpu_children)
 
     def __repr__(self) -> str:

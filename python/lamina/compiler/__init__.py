@@ -18,7 +18,9 @@ def compile(  # noqa: A001
     if model is None:
         return lambda given: given
     if not callable(model):
-        raise RuntimeError(f"compile: expected a function or a module; got {type(model).__name__}")
+        raise AssertionError(
+            f"compile: A callable function is expected, but {type(model)} is provided."
+        )
     return model
 
 

@@ -55,10 +55,13 @@ def _is_compiled():
 
 def _raising(name):
     def function(*args, **kwargs):
-        raise RuntimeError(f"cuda.{name}: Lamina was built without CUDA; there is no GPU to ask")
+        raise AssertionError(
+            f"cuda.{name}: Torch not compiled with CUDA enabled: Lamina was built without it, there is "
+            "no GPU to ask"
+        )
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = "Raises RuntimeError: this build has no CUDA."
+    function.__doc__ = "Raises AssertionError: this build has no CUDA."
     return function
 
 
@@ -100,7 +103,7 @@ def set_rng_state_all(new_states):
 
 
 def memory_summary(device=None, abbreviated=False):
-    """Raises RuntimeError: this build has no CUDA."""
+    """Raises AssertionError: this build has no CUDA."""
     raise RuntimeError("cuda.memory_summary: Lamina was built without CUDA")
 
 
@@ -136,19 +139,19 @@ class _Absent:
 
 
 class Stream(_Absent):
-    """Raises RuntimeError: this build has no CUDA."""
+    """Raises AssertionError: this build has no CUDA."""
 
 
 class ExternalStream(_Absent):
-    """Raises RuntimeError: this build has no CUDA."""
+    """Raises AssertionError: this build has no CUDA."""
 
 
 class Event(_Absent):
-    """Raises RuntimeError: this build has no CUDA."""
+    """Raises AssertionError: this build has no CUDA."""
 
 
 class CUDAGraph(_Absent):
-    """Raises RuntimeError: this build has no CUDA."""
+    """Raises AssertionError: this build has no CUDA."""
 
 
 class StreamContext:
@@ -172,7 +175,7 @@ def stream(stream):
 
 @contextmanager
 def graph(*args, **kwargs):
-    """Raises RuntimeError: this build has no CUDA."""
+    """Raises AssertionError: this build has no CUDA."""
     raise RuntimeError("cuda.graph: Lamina was built without CUDA")
     yield
 

@@ -245,6 +245,7 @@ class Difference:
 
     @classmethod
     def of(cls, a: Explanation, b: Explanation) -> Difference:
+        """What changed from explanation `a` to explanation `b`."""
         before, after = _flat(a), _flat(b)
         names_a, names_b = [(d, c.name) for d, c in before], [(d, c.name) for d, c in after]
         changes: list[str] = []

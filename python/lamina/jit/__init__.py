@@ -12,6 +12,8 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
     """Gives the function or module back: it runs as Python."""
     if obj is None:
         return lambda given: given
+    if not callable(obj):
+        raise TypeError(f"script: expected a function, a class or a module; got {type(obj)}")
     return obj
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 
 import lamina
+from lamina import Tensor
 from lamina.overrides import handle_torch_function, has_torch_function_unary
 
 _SLOPED = "leaky_relu"
@@ -23,7 +25,7 @@ _GAINS = {
 }  # fmt: skip
 
 
-def calculate_gain(nonlinearity, param=None):
+def calculate_gain(nonlinearity: str, param=None) -> float:
     """The factor by which the standard deviation before a nonlinearity is to be larger.
 
     1 for linear layers, convolutions and sigmoid; 5/3 for tanh; sqrt(2) for relu; sqrt(2 / (1 + slope**2)) for
@@ -115,7 +117,7 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
         return tensor.clamp_(min=a, max=b)
 
 
-def uniform_(tensor, a=0.0, b=1.0, generator=None):
+def uniform_(tensor: Tensor, a=0.0, b=1.0, generator=None) -> Tensor:
     """Numbers spread evenly over [a, b)."""
     if has_torch_function_unary(tensor):
         return handle_torch_function(
@@ -124,7 +126,7 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
     return _no_grad_uniform_(tensor, a, b, generator)
 
 
-def normal_(tensor, mean=0.0, std=1.0, generator=None):
+def normal_(tensor: Tensor, mean=0.0, std=1.0, generator=None) -> Tensor:
     """Normal numbers of a mean and a standard deviation."""
     if has_torch_function_unary(tensor):
         return handle_torch_function(
@@ -133,29 +135,29 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
     return _no_grad_normal_(tensor, mean, std, generator)
 
 
-def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
+def trunc_normal_(tensor: Tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None) -> Tensor:
     """Normal numbers, as they are distributed inside of [a, b]."""
     return _no_grad_trunc_normal_(tensor, mean, std, a, b, generator)
 
 
-def constant_(tensor, val):
+def constant_(tensor: Tensor, val) -> Tensor:
     """The value `val` everywhere."""
     if has_torch_function_unary(tensor):
         return handle_torch_function(constant_, (tensor,), tensor=tensor, val=val)
     return _no_grad_fill_(tensor, val)
 
 
-def ones_(tensor):
+def ones_(tensor: Tensor) -> Tensor:
     """One everywhere."""
     return _no_grad_fill_(tensor, 1.0)
 
 
-def zeros_(tensor):
+def zeros_(tensor: Tensor) -> Tensor:
     """Zero everywhere."""
     return _no_grad_zero_(tensor)
 
 
-def eye_(tensor):
+def eye_(tensor: Tensor) -> Tensor:
     """The identity, as far as the shape (n, m) has room. Raises ValueError for other dimensions."""
     if tensor.ndimension() != 2:
         raise ValueError(f"eye_: Only tensors with 2 dimensions are supported; got {tensor.dim()}")
@@ -165,7 +167,7 @@ def eye_(tensor):
     return tensor
 
 
-def dirac_(tensor, groups=1):
+def dirac_(tensor: Tensor, groups=1) -> Tensor:
     """A convolution's weight that leaves its input as it is, channel by channel, in each of `groups`.
 
     Raises ValueError unless there are 3 to 5 dimensions and `groups` divides the first.
@@ -205,7 +207,7 @@ def _calculate_correct_fan(tensor, mode):
     return fan_in if mode == "fan_in" else fan_out
 
 
-def xavier_uniform_(tensor, gain=1.0, generator=None):
+def xavier_uniform_(tensor: Tensor, gain=1.0, generator=None) -> Tensor:
     """Even numbers in [-r, r), r = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
@@ -213,7 +215,7 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
     return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor, gain=1.0, generator=None):
+def xavier_normal_(tensor: Tensor, gain=1.0, generator=None) -> Tensor:
     """Normal numbers of deviation gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
@@ -227,7 +229,9 @@ def _is_empty(tensor):
     return True
 
 
-def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_uniform_(
+    tensor: Tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None
+) -> Tensor:
     """Even numbers in [-r, r), r = gain * sqrt(3 / fan) (He et al., 2015); `a` is the slope of leaky_relu."""
     if has_torch_function_unary(tensor):
         return handle_torch_function(
@@ -242,7 +246,9 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
     return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_normal_(
+    tensor: Tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None
+) -> Tensor:
     """Normal numbers of deviation gain / sqrt(fan) (He et al., 2015); `a` is the slope of leaky_relu."""
     if _is_empty(tensor):
         return tensor
@@ -267,7 +273,7 @@ def _orthonormal(matrix):
     return columns.to(matrix.dtype)
 
 
-def orthogonal_(tensor, gain=1, generator=None):
+def orthogonal_(tensor: Tensor, gain=1, generator=None) -> Tensor:
     """A (semi-)orthogonal matrix (n, m * ...) times `gain` (Saxe et al., 2013).
 
     Raises ValueError for fewer than 2 dimensions.
@@ -289,7 +295,7 @@ def orthogonal_(tensor, gain=1, generator=None):
     return tensor
 
 
-def sparse_(tensor, sparsity, std=0.01, generator=None):
+def sparse_(tensor: Tensor, sparsity, std=0.01, generator=None) -> Tensor:
     """Normal numbers of deviation `std`; in each column the share `sparsity` is zero (Martens, 2010)."""
     if tensor.ndimension() != 2:
         raise ValueError(
@@ -306,7 +312,7 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
     return tensor
 
 
-def _make_deprecate(meth):
+def _make_deprecate(meth: Callable[..., Tensor]) -> Callable[..., Tensor]:
     new = meth.__name__
     old = new[:-1]
 

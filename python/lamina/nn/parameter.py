@@ -157,11 +157,13 @@ class UninitializedTensorMixin:
 
     @property
     def shape(self):
+        """Raises RuntimeError: there are no sizes yet."""
         raise RuntimeError(
             "shape: an uninitialized tensor has none yet; run the module once, or call materialize"
         )
 
     def share_memory_(self):
+        """Raises RuntimeError: there is no memory yet."""
         raise RuntimeError(
             "share_memory_: an uninitialized tensor has no memory yet; call materialize first"
         )

@@ -1,6 +1,7 @@
 """Optimizers, schedules of their learning rates, averages of weights."""
 
 from contextlib import contextmanager as _contextmanager
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from lamina._missing import getattr_of as _getattr_of
 
@@ -21,6 +22,9 @@ from .rmsprop import RMSprop
 from .rprop import Rprop
 from .sgd import SGD
 from .sparse_adam import SparseAdam
+
+if _TYPE_CHECKING:
+    from . import swa_utils  # run when it is asked for
 
 __all__ = [
     "Adafactor",

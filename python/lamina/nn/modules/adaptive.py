@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 import lamina
+from lamina import Tensor
 from lamina.nn import functional as F
 from lamina.nn.modules.container import ModuleList, Sequential
 from lamina.nn.modules.linear import Linear
@@ -33,14 +34,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def __init__(
         self,
-        in_features,
-        n_classes,
+        in_features: int,
+        n_classes: int,
         cutoffs,
-        div_value=4.0,
-        head_bias=False,
+        div_value: float = 4.0,
+        head_bias: bool = False,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
         if not cutoffs:
@@ -77,14 +78,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 )
             )
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Start again from random values."""
         self.head.reset_parameters()
         for first, second in self.tail:
             first.reset_parameters()
             second.reset_parameters()
 
-    def forward(self, input_, target_):
+    def forward(self, input_: Tensor, target_: Tensor):
         """Log-probability of each target (n,), and their negative mean; input (n, in_features)."""
         single = target_.dim() == 0
         if target_.dim() == 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import lamina
+from lamina import Tensor
 from lamina.nn import functional as F
 from lamina.nn import init
 from lamina.nn.modules.lazy import LazyModuleMixin
@@ -38,20 +39,20 @@ class _ConvNd(Module):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        padding,
-        dilation,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...],
+        padding: int | tuple[int, ...] | str,
+        dilation: int | tuple[int, ...],
         transposed,
-        output_padding,
-        groups,
+        output_padding: int | tuple[int, ...],
+        groups: int,
         bias,
         padding_mode,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__()
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
@@ -108,7 +109,7 @@ class _ConvNd(Module):
             channels = (self.in_channels, self.out_channels // self.groups)
         return (*channels, *self.kernel_size)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Start again from random values."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -117,7 +118,7 @@ class _ConvNd(Module):
                 bound = 1 / math.sqrt(fan_in)
                 init.uniform_(self.bias, -bound, bound)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         text = (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
             f"stride={self.stride}"
@@ -160,18 +161,18 @@ class _Convolution(_ConvNd):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1,
+        padding: int | tuple[int, ...] | str = 0,
+        dilation: int | tuple[int, ...] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         sizes = self._tuple
         super().__init__(
             in_channels,
@@ -192,7 +193,7 @@ class _Convolution(_ConvNd):
     def _conv_forward(self, input, weight, bias):
         return self._convolve(getattr(F, self._operator), input, weight, bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -220,20 +221,20 @@ class Conv3d(_Convolution):
 class _ConvTransposeNd(_ConvNd):
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        padding,
-        dilation,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...],
+        padding: int | tuple[int, ...] | str,
+        dilation: int | tuple[int, ...],
         transposed,
-        output_padding,
-        groups,
+        output_padding: int | tuple[int, ...],
+        groups: int,
         bias,
         padding_mode,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         super().__init__(
@@ -302,19 +303,19 @@ class _TransposedConvolution(_ConvTransposeNd):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1,
+        padding: int | tuple[int, ...] | str = 0,
+        output_padding: int | tuple[int, ...] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | tuple[int, ...] = 1,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         sizes = self._tuple
         super().__init__(
             in_channels,
@@ -332,7 +333,7 @@ class _TransposedConvolution(_ConvTransposeNd):
             dtype,
         )
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: Tensor, output_size=None) -> Tensor:
         function = getattr(F, self._operator)
         return self._transposed(function, input, output_size, len(self.kernel_size))
 
@@ -367,7 +368,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()
 

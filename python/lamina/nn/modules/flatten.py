@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lamina import Tensor
 from lamina.nn.modules.module import Module
 
 __all__ = ["Flatten", "Unflatten"]
@@ -12,15 +13,15 @@ class Flatten(Module):
 
     __constants__ = ["start_dim", "end_dim"]
 
-    def __init__(self, start_dim=1, end_dim=-1):
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim = start_dim
         self.end_dim = end_dim
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
@@ -32,7 +33,7 @@ class Unflatten(Module):
 
     __constants__ = ["dim", "unflattened_size"]
 
-    def __init__(self, dim, unflattened_size):
+    def __init__(self, dim: int, unflattened_size) -> None:
         super().__init__()
         if isinstance(dim, int):
             self._require_tuple_int(unflattened_size)
@@ -67,8 +68,8 @@ class Unflatten(Module):
                     f"but found element of type {type(part).__name__} at pos {i}"
                 )
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from lamina import Tensor
 from lamina.nn import functional as F
 from lamina.nn.modules.batchnorm import _LazyNormBase, _NormBase
 
@@ -16,16 +17,16 @@ __all__ = [
 class _InstanceNorm(_NormBase):
     def __init__(
         self,
-        num_features,
-        eps=1e-5,
-        momentum=0.1,
-        affine=False,
-        track_running_stats=False,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
         device=None,
         dtype=None,
         *,
-        bias=True,
-    ):
+        bias: bool = True,
+    ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
@@ -82,7 +83,7 @@ class _InstanceNorm(_NormBase):
             error_msgs,
         )
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         channels = input.dim() - self._get_no_batch_dim()
         if input.size(channels) != self.num_features:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lamina import Tensor
 from lamina.nn import functional as F
 from lamina.nn.modules.module import Module
 from lamina.nn.modules.utils import _ntuple, _pair, _quadruple
@@ -21,18 +22,18 @@ class _CircularPadNd(Module):
     def _check_input_dim(self, input):
         raise NotImplementedError
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         return F.pad(input, self.padding, "circular")
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
 class CircularPad1d(_CircularPadNd):
     """The other end goes on beyond the edges of (n, c, w) or (c, w)."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__()
         self.padding = _pair(padding)
 
@@ -44,7 +45,7 @@ class CircularPad1d(_CircularPadNd):
 class CircularPad2d(_CircularPadNd):
     """The other end goes on beyond the edges of (n, c, h, w) or (c, h, w)."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__()
         self.padding = _quadruple(padding)
 
@@ -56,7 +57,7 @@ class CircularPad2d(_CircularPadNd):
 class CircularPad3d(_CircularPadNd):
     """The other end goes on beyond the edges of (n, c, d, h, w) or (c, d, h, w)."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__()
         self.padding = _sextuple(padding)
 
@@ -68,21 +69,21 @@ class CircularPad3d(_CircularPadNd):
 class _ConstantPadNd(Module):
     __constants__ = ["padding", "value"]
 
-    def __init__(self, value):
+    def __init__(self, value: float) -> None:
         super().__init__()
         self.value = value
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"
 
 
 class ConstantPad1d(_ConstantPadNd):
     """`value` around the last dimension."""
 
-    def __init__(self, padding, value):
+    def __init__(self, padding: int | tuple[int, ...], value: float) -> None:
         super().__init__(value)
         self.padding = _pair(padding)
 
@@ -90,7 +91,7 @@ class ConstantPad1d(_ConstantPadNd):
 class ConstantPad2d(_ConstantPadNd):
     """`value` around the last 2 dimensions."""
 
-    def __init__(self, padding, value):
+    def __init__(self, padding: int | tuple[int, ...], value: float) -> None:
         super().__init__(value)
         self.padding = _quadruple(padding)
 
@@ -98,7 +99,7 @@ class ConstantPad2d(_ConstantPadNd):
 class ConstantPad3d(_ConstantPadNd):
     """`value` around the last 3 dimensions."""
 
-    def __init__(self, padding, value):
+    def __init__(self, padding: int | tuple[int, ...], value: float) -> None:
         super().__init__(value)
         self.padding = _sextuple(padding)
 
@@ -106,17 +107,17 @@ class ConstantPad3d(_ConstantPadNd):
 class _ReflectionPadNd(Module):
     __constants__ = ["padding"]
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "reflect")
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
 class ReflectionPad1d(_ReflectionPadNd):
     """The mirror image, without the edge itself, of (n, c, w) or (c, w)."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__()
         self.padding = _pair(padding)
 
@@ -124,7 +125,7 @@ class ReflectionPad1d(_ReflectionPadNd):
 class ReflectionPad2d(_ReflectionPadNd):
     """The mirror image, without the edge itself, of (n, c, h, w) or (c, h, w)."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__()
         self.padding = _quadruple(padding)
 
@@ -132,7 +133,7 @@ class ReflectionPad2d(_ReflectionPadNd):
 class ReflectionPad3d(_ReflectionPadNd):
     """The mirror image, without the edge itself, of (n, c, d, h, w) or (c, d, h, w)."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__()
         self.padding = _sextuple(padding)
 
@@ -140,17 +141,17 @@ class ReflectionPad3d(_ReflectionPadNd):
 class _ReplicationPadNd(Module):
     __constants__ = ["padding"]
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "replicate")
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
 class ReplicationPad1d(_ReplicationPadNd):
     """The edge's value, of (n, c, w) or (c, w)."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__()
         self.padding = _pair(padding)
 
@@ -158,7 +159,7 @@ class ReplicationPad1d(_ReplicationPadNd):
 class ReplicationPad2d(_ReplicationPadNd):
     """The edge's value, of (n, c, h, w) or (c, h, w)."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__()
         self.padding = _quadruple(padding)
 
@@ -166,7 +167,7 @@ class ReplicationPad2d(_ReplicationPadNd):
 class ReplicationPad3d(_ReplicationPadNd):
     """The edge's value, of (n, c, d, h, w) or (c, d, h, w)."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__()
         self.padding = _sextuple(padding)
 
@@ -174,28 +175,28 @@ class ReplicationPad3d(_ReplicationPadNd):
 class ZeroPad1d(ConstantPad1d):
     """Zeros around the last dimension."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__(padding, 0.0)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
 class ZeroPad2d(ConstantPad2d):
     """Zeros around the last 2 dimensions."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__(padding, 0.0)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
 class ZeroPad3d(ConstantPad3d):
     """Zeros around the last 3 dimensions."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__(padding, 0.0)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lamina import Tensor
 from lamina.nn import functional as F
 from lamina.nn.modules.module import Module
 from lamina.nn.modules.utils import _pair, _single, _triple
@@ -19,13 +20,13 @@ class _MaxPoolNd(Module):
 
     def __init__(
         self,
-        kernel_size,
-        stride=None,
-        padding=0,
-        dilation=1,
-        return_indices=False,
-        ceil_mode=False,
-    ):
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
+        dilation: int | tuple[int, ...] = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
@@ -34,7 +35,7 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
             f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
@@ -55,32 +56,37 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """Largest values of windows over one dimension."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor):
         return self._pool(F.max_pool1d, input)
 
 
 class MaxPool2d(_MaxPoolNd):
     """Largest values of windows over images."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor):
         return self._pool(F.max_pool2d, input)
 
 
 class MaxPool3d(_MaxPoolNd):
     """Largest values of windows over volumes."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor):
         return self._pool(F.max_pool3d, input)
 
 
 class _MaxUnpoolNd(Module):
-    def __init__(self, kernel_size, stride=None, padding=0):
+    def __init__(
+        self,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
+    ) -> None:
         super().__init__()
         self.kernel_size = self._tuple(kernel_size)
         self.stride = self._tuple(stride if stride is not None else kernel_size)
         self.padding = self._tuple(padding)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
     def _unpool(self, function, input, indices, output_size):
@@ -92,7 +98,7 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
     _tuple = staticmethod(_single)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
         return self._unpool(F.max_unpool1d, input, indices, output_size)
 
 
@@ -101,7 +107,7 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
     _tuple = staticmethod(_pair)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
         return self._unpool(F.max_unpool2d, input, indices, output_size)
 
 
@@ -110,14 +116,14 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
     _tuple = staticmethod(_triple)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
         return self._unpool(F.max_unpool3d, input, indices, output_size)
 
 
 class _AvgPoolNd(Module):
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -125,8 +131,13 @@ class AvgPool1d(_AvgPoolNd):
     """Means of windows over one dimension."""
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True
-    ):
+        self,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
         super().__init__()
         self.kernel_size = _single(kernel_size)
         self.stride = _single(stride if stride is not None else kernel_size)
@@ -134,7 +145,7 @@ class AvgPool1d(_AvgPoolNd):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool1d(
             input,
             self.kernel_size,
@@ -152,13 +163,13 @@ class AvgPool2d(_AvgPoolNd):
 
     def __init__(
         self,
-        kernel_size,
-        stride=None,
-        padding=0,
-        ceil_mode=False,
-        count_include_pad=True,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
         divisor_override=None,
-    ):
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
@@ -167,7 +178,7 @@ class AvgPool2d(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool2d(
             input,
             self.kernel_size,
@@ -186,13 +197,13 @@ class AvgPool3d(_AvgPoolNd):
 
     def __init__(
         self,
-        kernel_size,
-        stride=None,
-        padding=0,
-        ceil_mode=False,
-        count_include_pad=True,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
         divisor_override=None,
-    ):
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
@@ -201,7 +212,7 @@ class AvgPool3d(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool3d(
             input,
             self.kernel_size,
@@ -225,12 +236,12 @@ class _FractionalMaxPoolNd(Module):
 
     def __init__(
         self,
-        kernel_size,
-        output_size=None,
+        kernel_size: int | tuple[int, ...],
+        output_size: int | tuple[int, ...] | None = None,
         output_ratio=None,
-        return_indices=False,
+        return_indices: bool = False,
         _random_samples=None,
-    ):
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         self.kernel_size = self._tuple(kernel_size)
@@ -263,7 +274,7 @@ class _FractionalMaxPoolNd(Module):
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Largest values of windows at random places (Graham, 2014), for an output size or a share of the input's."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor):
         return self._pool(F.fractional_max_pool2d, input)
 
 
@@ -272,21 +283,27 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     _tuple = staticmethod(_triple)
 
-    def forward(self, input):
+    def forward(self, input: Tensor):
         return self._pool(F.fractional_max_pool3d, input)
 
 
 class _LPPoolNd(Module):
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
 
-    def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
             f"ceil_mode={self.ceil_mode}"
@@ -299,84 +316,84 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """Norms of windows: the root of order `norm_type` of the sum of powers."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.lp_pool1d, input)
 
 
 class LPPool2d(_LPPoolNd):
     """LPPool1d of images."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.lp_pool2d, input)
 
 
 class LPPool3d(_LPPoolNd):
     """LPPool1d of volumes."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.lp_pool3d, input)
 
 
 class _AdaptiveMaxPoolNd(Module):
     __constants__ = ["output_size", "return_indices"]
 
-    def __init__(self, output_size, return_indices=False):
+    def __init__(self, output_size: int | tuple[int, ...], return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Largest values of windows such that the output has a given size."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor):
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """AdaptiveMaxPool1d of images; a size of None keeps the input's."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor):
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """AdaptiveMaxPool1d of volumes; a size of None keeps the input's."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor):
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
 class _AdaptiveAvgPoolNd(Module):
     __constants__ = ["output_size"]
 
-    def __init__(self, output_size):
+    def __init__(self, output_size: int | tuple[int, ...]) -> None:
         super().__init__()
         self.output_size = output_size
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Means of windows such that the output has a given size."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """AdaptiveAvgPool1d of images; a size of None keeps the input's."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """AdaptiveAvgPool1d of volumes; a size of None keeps the input's."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool3d(input, self.output_size)

@@ -7,7 +7,7 @@ import numbers
 import warnings
 
 import lamina
-from lamina import _recurrent
+from lamina import Tensor, _recurrent
 from lamina.nn import init
 from lamina.nn.modules.module import Module
 from lamina.nn.parameter import Parameter
@@ -72,17 +72,17 @@ class RNNBase(Module):
     def __init__(
         self,
         mode,
-        input_size,
-        hidden_size,
-        num_layers=1,
-        bias=True,
-        batch_first=False,
-        dropout=0.0,
-        bidirectional=False,
-        proj_size=0,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__()
         self.mode = mode
         self.input_size = input_size
@@ -163,7 +163,7 @@ class RNNBase(Module):
     def flatten_parameters(self):
         """Nothing to do: parameters need not lie next to each other."""
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Start again from random values."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
@@ -235,7 +235,7 @@ class RNNBase(Module):
         sizes = self.get_expected_hidden_size(input, batch_sizes)
         return (lamina.zeros(sizes, dtype=input.dtype, device=input.device),)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx=None):
         """Run over a sequence.
 
         Parameters
@@ -290,7 +290,7 @@ class RNNBase(Module):
                 states = [s.squeeze(1) for s in states]
         return output, self.permute_hidden(self._joined(states), unsorted_indices)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
         if self.proj_size != 0:
             text += f", proj_size={self.proj_size}"
@@ -330,7 +330,7 @@ class RNN(RNNBase):
     bidirectional=False, device=None, dtype=None)``
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if len(args) > 3:
@@ -352,7 +352,7 @@ class LSTM(RNNBase):
     proj_size=0, device=None, dtype=None)``
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input, batch_sizes):
@@ -408,7 +408,7 @@ class GRU(RNNBase):
     device=None, dtype=None)``
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
@@ -419,7 +419,9 @@ class RNNCellBase(Module):
 
     __constants__ = ["input_size", "hidden_size", "bias"]
 
-    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
+    def __init__(
+        self, input_size: int, hidden_size: int, bias, num_chunks, device=None, dtype=None
+    ) -> None:
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -436,13 +438,13 @@ class RNNCellBase(Module):
             self.register_parameter("bias_hh", None)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Start again from random values."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
         if self.bias is not True:
             text += f", bias={self.bias}"
@@ -500,12 +502,18 @@ class RNNCell(RNNCellBase):
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
     def __init__(
-        self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None
-    ):
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device=None,
+        dtype=None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx=None) -> Tensor:
         alone = input.dim() == 1
         input, (h,) = self._prepared(input, hx, 1)
         if self.nonlinearity == "tanh":
@@ -520,10 +528,12 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of LSTM: input (n, input_size), a pair of states (n, hidden_size), or all without n."""
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx=None):
         alone = input.dim() == 1
         input, states = self._prepared(input, hx, 2)
         result = _recurrent.lstm_cell(input, states, *self._weights)
@@ -533,10 +543,12 @@ class LSTMCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of GRU: input (n, input_size), state (n, hidden_size), or both without n."""
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx=None) -> Tensor:
         alone = input.dim() == 1
         input, (h,) = self._prepared(input, hx, 1)
         result = _recurrent.gru_cell(input, h, *self._weights)

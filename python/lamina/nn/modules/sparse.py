@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lamina
+from lamina import Tensor
 from lamina.nn import functional as F
 from lamina.nn import init
 from lamina.nn.modules.module import Module
@@ -35,7 +36,7 @@ class _Table(Module):
             )
         self.weight = Parameter(_weight, requires_grad=not _freeze)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Start again from normal numbers; the row of `padding_idx` is zero."""
         init.normal_(self.weight)
         self._fill_padding_idx_with_zero()
@@ -70,18 +71,18 @@ class Embedding(_Table):
 
     def __init__(
         self,
-        num_embeddings,
-        embedding_dim,
-        padding_idx=None,
-        max_norm=None,
-        norm_type=2.0,
-        scale_grad_by_freq=False,
-        sparse=False,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
         _weight=None,
-        _freeze=False,
+        _freeze: bool = False,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
@@ -92,7 +93,7 @@ class Embedding(_Table):
         self.sparse = sparse
         self._make_weight(_weight, _freeze, device, dtype)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
             input,
             self.weight,
@@ -103,7 +104,7 @@ class Embedding(_Table):
             self.sparse,
         )
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         if self.padding_idx is not None:
             text += f", padding_idx={self.padding_idx}"
@@ -159,19 +160,19 @@ class EmbeddingBag(_Table):
 
     def __init__(
         self,
-        num_embeddings,
-        embedding_dim,
-        max_norm=None,
-        norm_type=2.0,
-        scale_grad_by_freq=False,
-        mode="mean",
-        sparse=False,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
         _weight=None,
-        include_last_offset=False,
-        padding_idx=None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
@@ -184,7 +185,9 @@ class EmbeddingBag(_Table):
         self.sparse = sparse
         self.include_last_offset = include_last_offset
 
-    def forward(self, input, offsets=None, per_sample_weights=None):
+    def forward(
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
         return F.embedding_bag(
             input,
             self.weight,
@@ -199,7 +202,7 @@ class EmbeddingBag(_Table):
             self.padding_idx,
         )
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         if self.max_norm is not None:
             text += f", max_norm={self.max_norm}"

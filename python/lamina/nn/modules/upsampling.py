@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lamina import Tensor
 from lamina.nn import functional as F
 from lamina.nn.modules.module import Module
 
@@ -17,12 +18,12 @@ class Upsample(Module):
 
     def __init__(
         self,
-        size=None,
+        size: int | tuple[int, ...] | None = None,
         scale_factor=None,
-        mode="nearest",
+        mode: str = "nearest",
         align_corners=None,
         recompute_scale_factor=None,
-    ):
+    ) -> None:
         super().__init__()
         self.name = type(self).__name__
         self.size = size
@@ -34,7 +35,7 @@ class Upsample(Module):
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.interpolate(
             input,
             self.size,
@@ -48,7 +49,7 @@ class Upsample(Module):
         state.setdefault("recompute_scale_factor", True)
         super().__setstate__(state)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         if self.scale_factor is not None:
             text = f"scale_factor={self.scale_factor!r}"
         else:
@@ -59,12 +60,12 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Upsample of images, by the nearest element."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(self, size: int | tuple[int, ...] | None = None, scale_factor=None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
     """Upsample of images, linearly between the corners."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(self, size: int | tuple[int, ...] | None = None, scale_factor=None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

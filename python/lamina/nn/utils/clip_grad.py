@@ -59,7 +59,7 @@ def _as_theirs(total, tensors):
 
 
 @lamina.no_grad()
-def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None) -> Tensor:
     """The norm of several tensors, as if all their elements were one vector.
 
     Parameters
@@ -77,7 +77,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 
 
 @lamina.no_grad()
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None) -> None:
     """Scale gradients, in place, by ``max_norm / (total_norm + 1e-6)`` where that is below 1."""
     gradients = _gradients(_listed(parameters))
     if not gradients:
@@ -88,7 +88,9 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 
 
 @lamina.no_grad()
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm_(
+    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None
+) -> Tensor:
     """Scale the gradients of parameters, in place, so that the norm of all together is at most `max_norm`.
 
     Parameters
@@ -117,7 +119,9 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return _as_theirs(total, gradients)
 
 
-def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm(
+    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None
+) -> Tensor:
     """The old name of `clip_grad_norm_`."""
     warnings.warn(
         "torch.nn.utils.clip_grad_norm is now deprecated in favor of "
@@ -129,7 +133,7 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 
 
 @lamina.no_grad()
-def clip_grad_value_(parameters, clip_value, foreach=None):
+def clip_grad_value_(parameters, clip_value, foreach=None) -> None:
     """Limit every element of the gradients of parameters, in place, to [-clip_value, clip_value]."""
     clip_value = float(clip_value)
     for gradient in _gradients(_listed(parameters)):

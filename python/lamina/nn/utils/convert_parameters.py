@@ -15,14 +15,14 @@ def _one_device(parameters):
         )
 
 
-def parameters_to_vector(parameters):
+def parameters_to_vector(parameters) -> Tensor:
     """All elements of several tensors, one tensor after the other. Raises TypeError for several devices."""
     parameters = list(parameters)
     _one_device(parameters)
     return lamina.cat([p.reshape(-1) for p in parameters])
 
 
-def vector_to_parameters(vec, parameters):
+def vector_to_parameters(vec: Tensor, parameters) -> None:
     """Give parameters the values of a vector: their `data` are views of it.
 
     Raises TypeError where `vec` is no Tensor or parameters are on several devices.

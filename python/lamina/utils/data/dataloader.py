@@ -42,6 +42,7 @@ class _DatasetKind:
 
     @staticmethod
     def create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last):
+        """What reads batches of a dataset of that kind."""
         fetch = _utils.fetch
         cls = (
             fetch._MapDatasetFetcher if kind == _DatasetKind.Map else fetch._IterableDatasetFetcher

@@ -1,0 +1,25 @@
+"""out= of operators that are made in Python: the rule of all the others."""
+
+from lamina import _C
+
+
+def given(name, result, out):
+    """The result or, where `out` is given, `out` with the result written into it.
+
+    `out` is resized to the result; it is one tensor, or a tuple of as many as there are results. Raises TypeError where it is
+    something else, RuntimeError where the types do not cast, or where gradients are recorded.
+    """
+    if out is None:
+        return result
+    if isinstance(result, _C.Tensor):
+        return _C._write_out(name, result, out)
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}"
+        )
+    if len(out) != len(result):
+        raise TypeError(
+            f"{name}(): argument 'out' must be a tuple of {len(result)} Tensors, not of {len(out)}"
+        )
+    written = [_C._write_out(name, value, target) for value, target in zip(result, out)]
+    return type(result)(*written) if hasattr(result, "_fields") else tuple(written)
