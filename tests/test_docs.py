@@ -88,6 +88,42 @@ def test_every_page_is_listed_and_has_a_place_on_the_site():
                 assert place.is_dir() or place.with_suffix(".py").exists(), name
 
 
+def test_every_public_module_has_a_place_in_the_reference():
+    from tools import docsite
+
+    shown = {
+        name
+        for entries in docsite.REFERENCE.values()
+        for entry in entries
+        for name in docsite.modules_of(entry)
+    }
+    package = ROOT / "python" / "lamina"
+    public = set()
+    for file in package.rglob("*.py"):
+        parts = file.relative_to(package.parent).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if "._" not in name:
+            public.add(name)
+    # The page of a package shows what it exports.
+    packages = {"lamina", "lamina.nn", "lamina.nn.common_types", "lamina.utils"}
+    missing = {
+        name
+        for name in public - shown - packages
+        if not name.startswith("lamina.demo") and not any(name.startswith(f"{s}.") for s in shown)
+    }
+    assert not missing
+
+
+def test_every_public_operator_has_a_page():
+    pages = ROOT / "build" / "release" / "gen" / "docs" / "operators"
+    if not pages.exists():
+        pytest.skip("the operators' pages are made by the build in build/release")
+    written = "".join(page.read_text() for page in pages.glob("*.md"))
+    for paragraphs in (ROOT / "ops").glob("*.yaml"):
+        for name in re.findall(r"^- op: ([a-z]\w*)", paragraphs.read_text(), flags=re.MULTILINE):
+            assert re.search(rf"^{name}(\.\w+)?\(", written, flags=re.MULTILINE), name
+
+
 def write(page):
     """Replace outputs that do not fit."""
     names = {"__name__": "example"}

@@ -27,6 +27,33 @@ REFERENCE = {
     "amp": ("lamina.amp",),
     "library": ("lamina.library", "lamina.overrides"),
     "testing": ("lamina.testing",),
+    "func": ("lamina.func",),
+    "namespaces": ("lamina.functional", "lamina.fft", "lamina.linalg", "lamina.special"),
+    "parallel": (
+        "lamina.nn.parallel.*",
+        "lamina.nn.attention",
+        "lamina.distributed",
+        "lamina.multiprocessing.*",
+    ),
+    "devices": (
+        "lamina.accelerator",
+        "lamina.cpu",
+        "lamina.cuda",
+        "lamina.mps",
+        "lamina.xpu",
+        "lamina.backends.*",
+        "lamina.random",
+    ),
+    "compiler": ("lamina.compiler", "lamina.jit", "lamina.fx", "lamina.onnx.*"),
+    "utils": (
+        "lamina.utils.dlpack",
+        "lamina.utils.hooks",
+        "lamina.hub",
+        "lamina.storage",
+        "lamina.types",
+        "lamina.version",
+        "lamina.torch_version",
+    ),
 }
 
 FLOORS = ["python", "border", "dispatch", "autograd", "shape", "tile", "cpu", "memory", "queue"]

@@ -10,6 +10,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from tools import browser
 from tools.common import ROOT, VENV, Failure, execute, say
 
 # Groups of Python packages: what each command needs, and why it is installed.
@@ -110,6 +111,29 @@ def ensure_system(tests: bool = False) -> None:
             f"apt-get could not provide: {' '.join(still or missing)}"
             + (f"\n({problem}; set CXX to a newer one)" if problem else "")
         )
+
+
+def ensure_browser() -> None:
+    """Have a Chromium for the tests of pages where one can be installed; without it they are skipped, and say so."""
+    apt = shutil.which("apt-get")
+    if browser.find() or apt is None or not hasattr(os, "geteuid"):
+        return
+    if os.geteuid() != 0:
+        say(
+            "No Chromium here: the tests of pages are skipped. To run them: sudo apt-get install chromium"
+        )
+        return
+    say("Installing chromium with apt-get, for the tests of pages")
+    quiet = {
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+        "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+    }
+    command = [apt, "install", "-y", "-q", "--no-install-recommends", "chromium"]
+    if subprocess.call(command, **quiet) != 0:
+        subprocess.call([apt, "update", "-q"], **quiet)
+        if subprocess.call(command, **quiet) != 0:
+            say("apt-get could not provide chromium: the tests of pages are skipped")
 
 
 def ensure_environment() -> str:

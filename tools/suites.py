@@ -32,6 +32,8 @@ def test(options: argparse.Namespace) -> int:
     else:
         python = install.ensure_installed()
     environment.ensure_packages(python, "test")
+    if options.only != "cpp":
+        environment.ensure_browser()
     build = SANITIZE if options.sanitize else BUILD
     if options.sanitize:
         build_sanitized(python)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import gc
+import importlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ class Timeline:
 
     `peak` is the largest number of live bytes, `peak_by_kind` what they were; `samples` holds (microseconds, bytes of
     each of `KINDS`). What a network's parameters, their gradients and an optimizer's state are is asked of the modules and
-    optimizers that live at the end; "saved" is what recorded nodes kept for backward; all else is temporary.
+    optimizers that live at the end, and gradients are what an optimizer's zero_grad() gave back; "saved" is what recorded nodes kept for backward; all else is temporary.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
@@ -45,6 +46,7 @@ class Timeline:
         self.peak_by_kind: dict[str, int] = dict.fromkeys(KINDS, 0)
 
     def __enter__(self) -> Timeline:
+        importlib.import_module("lamina.autograd.profiler")  # optimizers ask for it while watched
         self._before = _known()
         _C._trace_start(True, False, True, "")
         return self
@@ -213,17 +215,25 @@ def _lives(trace: dict, stop: int) -> list[_Life]:
     """Blocks that were taken while the events were read, each with its kind."""
     open_blocks: dict[int, tuple[int, int]] = {}
     spans: list[tuple[int, int, int, int]] = []  # begin, end, block, bytes
-    for time, block, nbytes, _ in trace["memory"]:
+    gradients: set[tuple[int, int]] = set()  # begin, block of what zero_grad() gave back
+    records = trace["records"]
+    for time, block, nbytes, record in trace["memory"]:
         if nbytes > 0:
             open_blocks[block] = (time, nbytes)
         elif block in open_blocks:
             begin, size = open_blocks.pop(block)
             spans.append((begin, time, block, size))
+            if record >= 0 and records[record]["name"].startswith("Optimizer.zero_grad"):
+                gradients.add((begin, block))
     spans += [(begin, stop, block, size) for block, (begin, size) in open_blocks.items()]
     spans.sort(key=lambda s: s[2])
     starts = [s[2] for s in spans]
 
-    kinds: dict[int, str] = {}
+    kinds: dict[int, str] = {
+        i: "gradients"
+        for i, (begin, _, block, _) in enumerate(spans)
+        if (begin, block) in gradients
+    }
 
     def mark(address: int, time: int, kind: str) -> None:
         """The block around `address` that lived at `time`."""
@@ -237,7 +247,7 @@ def _lives(trace: dict, stop: int) -> list[_Life]:
 
     for address, (_, kind) in _known().items():
         mark(address, stop, kind)
-    for record in trace["records"]:
+    for record in records:
         for _, tensor in record["saved"]:
             mark(tensor[4], record["end"] or stop, "saved")
     return [

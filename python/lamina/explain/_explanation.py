@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ class Explanation:
         self._span = (0, 0)
 
     def __enter__(self) -> Explanation:
+        importlib.import_module("lamina.autograd.profiler")  # optimizers ask for it while watched
         _C._trace_start(True, False, True, OWN)
         return self
 

@@ -169,7 +169,7 @@ class Graph:
 
     def to_svg(self) -> str:
         """A picture: roots above, leaves below, what each node keeps in its box."""
-        char, line, pad, gap_x, gap_y = 7.0, 15.0, 8.0, 24.0, 42.0
+        char, line, pad, gap_x, gap_y = 7.4, 15.0, 8.0, 24.0, 42.0
         texts = [[b.name, *b.lines()] for b in self.nodes]
         widths = [max(map(len, t)) * char + 2 * pad for t in texts]
         heights = [len(t) * line + 2 * pad for t in texts]
@@ -187,12 +187,12 @@ class Graph:
                 x += widths[i] + gap_x
             y += max(heights[i] for i in layer) + gap_y
         parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{total + 2 * gap_x:.0f}" '
+            f'<svg class="graph" xmlns="http://www.w3.org/2000/svg" width="{total + 2 * gap_x:.0f}" '
             f'height="{y:.0f}" font-family="monospace" font-size="12">',
             "<style>rect{fill:#fff;stroke:#444}.leaf{fill:#e8f3e8}.keeps{fill:#fdf3dc}"
-            "text{fill:#111}path{stroke:#888;fill:none}"
+            ".graph text{fill:#111;font:12px monospace}path{stroke:#888;fill:none}"
             "@media(prefers-color-scheme:dark){rect{fill:#222;stroke:#aaa}.leaf{fill:#1f3a1f}"
-            ".keeps{fill:#3d3210}text{fill:#eee}}</style>",
+            ".keeps{fill:#3d3210}.graph text{fill:#eee}}</style>",
         ]
         for b in self.nodes:
             x1, y1 = corner[b.number]
@@ -213,7 +213,7 @@ class Graph:
                 f'width="{widths[b.number]:.1f}" height="{heights[b.number]:.1f}"/>'
             )
             for k, text in enumerate(lines):
-                weight = ' font-weight="bold"' if k == 0 else ""
+                weight = ' style="font-weight:bold"' if k == 0 else ""
                 parts.append(
                     f'<text x="{x + pad:.1f}" y="{y0 + pad + (k + 0.8) * line:.1f}"{weight}>'
                     f"{html.escape(text)}</text>"
@@ -228,15 +228,14 @@ class Graph:
             for b in self.nodes
             for s in b.saved
         )
-        return (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            "<title>Recorded graph</title><style>body{font-family:sans-serif;color:#111;"
-            "background:#fff}td,th{padding:2px 10px;text-align:left}"
-            "@media(prefers-color-scheme:dark){body{color:#eee;background:#111}}</style></head>"
-            f"<body><h1>Recorded graph</h1><p>{len(self.nodes)} nodes, {bytes_text(self.nbytes)} kept "
-            f'for backward.</p><div style="overflow:auto">{self.to_svg()}</div>'
+        from lamina.explain._page import document
+
+        return document(
+            "Recorded graph",
+            f"<h1>Recorded graph</h1><p>{len(self.nodes)} nodes, {bytes_text(self.nbytes)} kept for "
+            f'backward.</p><div style="overflow:auto">{self.to_svg()}</div>'
             "<h2>Kept for backward</h2><table><tr><th>node</th><th>operator</th><th>what</th>"
-            f"<th>tensor</th><th>bytes</th></tr>{rows}</table></body></html>\n"
+            f"<th>tensor</th><th>bytes</th></tr>{rows}</table>",
         )
 
     def save(self, path) -> None:
