@@ -41,7 +41,7 @@ namespace {
 PyObject* set_threads(PyObject*, PyObject* n) {
   LAMINA_BORDER_BEGIN
   if (!is_int(n))
-    raise_type(std::string("set_num_threads expects an int, but got ") + Py_TYPE(n)->tp_name);
+    raise_runtime(std::string("set_num_threads expects an int, but got ") + Py_TYPE(n)->tp_name);
   const int64_t v = to_int(n);
   LAMINA_CHECK(v > 0, "set_num_threads expects a positive integer; got ", v);
   queue::set_num_threads(static_cast<int>(v > queue::kMaxThreads ? queue::kMaxThreads : v));

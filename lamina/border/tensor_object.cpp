@@ -304,6 +304,9 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
                      IntList(sizes));
       value = empty_contiguous(sizes, default_dtype(), kCpu);
     } else if (n == 1) {
+      if (!PySequence_Check(first))
+        raise_type(std::string("new(): data must be a sequence (got ") + Py_TYPE(first)->tp_name +
+                   ")");
       value = tensor_from_data(first, default_dtype(), kCpu);
     } else {
       raise_type("new(): invalid combination of arguments; expected sizes, a sequence or a tensor");
