@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ PROMOTIONS = ("default", "float", "compare", "keep", "real")
 FIELDS = {
     "op", "variants", "kind", "tile", "promote", "dtypes", "grad", "jvp", "linear", "no_grad", "no_jvp", "check", "shape", "dtype",
     "kernels", "composite", "expr", "doc", "aliases", "module", "overload_names", "node", "reduce", "accumulate",
-    "number_first", "saturate", "python", "vmap",
+    "number_first", "saturate", "python", "vmap", "copy",
 }  # fmt: skip
 CPP_KEYWORDS = {
     "and", "or", "not", "xor", "float", "double", "int", "long", "short", "char", "bool", "signed", "unsigned", "auto",
@@ -229,7 +230,7 @@ def build(paragraphs: list[RawParagraph]) -> list[Operator]:
     out: list[Operator] = []
     seen: dict[str, Where] = {}
     numbers: dict[str, int] = {}
-    for p in paragraphs:
+    for p in [q for given in paragraphs for q in (given, *_copy_paragraph(given))]:
         for op in _build_paragraph(p, numbers):
             for f in op.functions:
                 if f.schema.full_name in seen:
@@ -240,6 +241,24 @@ def build(paragraphs: list[RawParagraph]) -> list[Operator]:
                 seen[f.schema.full_name] = p.where
             out.append(op)
     return out
+
+
+def _copy_paragraph(p: RawParagraph) -> list[RawParagraph]:
+    """The operator NAME_copy of a view with ``copy: true``: what the view shows, in bytes of its own."""
+    if not p.fields.get("copy"):
+        return []
+    name, dot, rest = re.sub(r"\(a\)", "", str(p.fields["op"])).partition("(")
+    name, point, overload = name.partition(".")
+    schema = parse_schema(str(p.fields["op"]), p.where)
+    single = not schema.returns[0].type.is_list
+    fields = {
+        "op": f"{name}_copy{point}{overload}{dot}{rest}",
+        "variants": ["function", "out"] if single else ["function"],
+        "kind": "composite",
+        "expr": f"copied({name}({', '.join(q.name for q in schema.params)}))",
+        "doc": f"What {name} shows, as a copy.",
+    }
+    return [replace(p, fields=fields)]
 
 
 def _build_paragraph(p: RawParagraph, numbers: dict[str, int]) -> list[Operator]:

@@ -6,6 +6,7 @@ Operations and their register classes are read from lamina/tile/ops.def, the mac
 from __future__ import annotations
 
 import ast
+import math
 import re
 from dataclasses import dataclass, field
 from functools import cache
@@ -141,6 +142,8 @@ class _Compiler:
 
     def constant(self, value: object) -> tuple[str, int]:
         text = "true" if value is True else "false" if value is False else repr(value)
+        if isinstance(value, float) and math.isinf(value):
+            text = "-__builtin_inf()" if value < 0 else "__builtin_inf()"
         if isinstance(value, int) and not isinstance(value, bool):
             text = f"int64_t{{{value}}}"
         if text not in self.constants:

@@ -1,6 +1,7 @@
 """One tensor has one Python object, as long as anybody can tell."""
 
 import gc
+import os
 import weakref
 
 import pytest
@@ -138,7 +139,9 @@ def test_many_tensors_do_not_leak():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(5):
         work()
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
+    # AddressSanitizer keeps freed memory aside for a while: 256 MB of it.
+    allowed = 300_000 if "LAMINA_SANITIZED" in os.environ else 20_000  # KB
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < allowed
 
 
 def test_hash_and_membership():

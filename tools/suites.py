@@ -36,6 +36,9 @@ def test(options: argparse.Namespace) -> int:
     if options.sanitize:
         build_sanitized(python)
     env = tool_environment()
+    if options.sanitize:
+        # ASan's dlopen stands between the library and the loader, which then looks along ASan's own run path.
+        env["LD_LIBRARY_PATH"] = blas_folder(python)
     if options.planted_fault:
         env["LAMINA_PLANTED_FAULT"] = "1"
     results = {}
@@ -121,6 +124,13 @@ def run_pytest(python: str, env: dict[str, str], options: argparse.Namespace) ->
         env["PYTHONPATH"] = str(SANITIZE / "site")
         env["LAMINA_SANITIZED"] = "1"
     return subprocess.call(command, cwd=ROOT, env=env)
+
+
+def blas_folder(python: str) -> str:
+    """Where the Python package of OpenBLAS keeps its library."""
+    program = "import scipy_openblas32 as b; print(b.get_lib_dir())"
+    found = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True)
+    return found.stdout.strip()
 
 
 def compiler_file(name: str) -> str:

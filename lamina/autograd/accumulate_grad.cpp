@@ -28,13 +28,24 @@ class SpinLock {
   std::atomic_flag taken_;
 };
 
-// Guards every leaf's weak slot; held for a few instructions, and nothing is locked inside.
-constinit SpinLock accumulators;
+// Guards every leaf's weak slot and every gradient's pointer; held for a few instructions, and nothing is locked or
+// destroyed inside.
+constinit SpinLock slots;
 }  // namespace
+
+Tensor GradSlot::get() const {
+  const std::lock_guard lock(slots);
+  return value_;
+}
+Tensor GradSlot::exchange(Tensor next) {
+  const std::lock_guard lock(slots);
+  std::swap(value_, next);
+  return next;
+}
 
 IntrusivePtr<Node> accumulator_of(const Tensor& leaf) {
   Meta& m = require_meta(leaf);
-  const std::lock_guard lock(accumulators);
+  const std::lock_guard lock(slots);
   if (m.accumulator && m.accumulator->try_retain()) return IntrusivePtr<Node>::adopt(m.accumulator);
   Node* const recorded = Node::newest();
   auto node = IntrusivePtr<AccumulateGrad>::make(leaf);
@@ -45,7 +56,7 @@ IntrusivePtr<Node> accumulator_of(const Tensor& leaf) {
 
 AccumulateGrad::~AccumulateGrad() {
   Meta& m = require_meta(variable_);
-  const std::lock_guard lock(accumulators);
+  const std::lock_guard lock(slots);
   if (m.accumulator == this) m.accumulator = nullptr;
 }
 
@@ -69,24 +80,24 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
     // Below the dispatcher nobody reads the marks of a lazily conjugated or negated gradient.
     if (!(incoming.keys() & KeySet::of(DispatchKey::Conjugate, DispatchKey::Negative)).empty())
       incoming = ops::resolve_neg(ops::resolve_conj(incoming));
-    if (m.grad.defined()) {
-      const Tensor current = m.grad;  // a program may set .grad to None meanwhile
+    // A program may set .grad meanwhile.
+    if (const Tensor current = m.grad.get(); current.defined()) {
       if (grad_enabled())
-        m.grad = ops::add(current, incoming);
+        m.grad.exchange(ops::add(current, incoming));
       else
         ops::add_(current, incoming);
     } else if (grad_enabled() || forward::num_levels()) {
-      m.grad = ops::clone(incoming);
+      m.grad.exchange(ops::clone(incoming));
     } else if (incoming.keys().has(DispatchKey::Python)) {
-      m.grad = ops::detach(incoming);  // its class decides what the bytes are
+      m.grad.exchange(ops::detach(incoming));  // its class decides what the bytes are
     } else if (incoming.impl()->use_count() == 1 && incoming.is_non_overlapping_and_dense() &&
                incoming.strides() == variable_.strides() && incoming.storage()->use_count() == 1) {
-      m.grad = detach(incoming);  // nobody else holds these bytes
+      m.grad.exchange(detach(incoming));  // nobody else holds these bytes
     } else {
       // The leaf's layout, so that optimizers walk both in step.
       Tensor fresh = empty_preserving(variable_, incoming.dtype());
       copy_values(fresh, incoming);
-      m.grad = fresh;
+      m.grad.exchange(fresh);
     }
     after = m.post_accumulate;
   }

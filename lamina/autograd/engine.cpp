@@ -483,8 +483,9 @@ void backward(TensorList roots, TensorList root_grads, bool retain_graph, bool c
     if (is_leaf(inputs[i])) {
       accumulator_of(inputs[i])->apply({&g, 1}, {});
     } else {
-      Meta& m = require_meta(inputs[i]);
-      m.grad = m.grad.defined() ? ops::add(m.grad, g) : std::move(g);
+      GradSlot& slot = require_meta(inputs[i]).grad;
+      const Tensor current = slot.get();
+      slot.exchange(current.defined() ? ops::add(current, g) : std::move(g));
     }
   }
 }

@@ -156,6 +156,38 @@ Tensor index_put_values_grad(const Tensor& grad, TensorList indices, IntList val
                              bool accumulate);
 Tensor copy_grad(const Tensor& grad, IntList src_sizes);
 
+// What a view shows, in bytes of its own.
+Tensor copied(const Tensor& view);
+std::vector<Tensor> copied(const std::vector<Tensor>& views);
+// Gradients of self and src; reduce is sum, prod, mean, amax or amin.
+std::array<Tensor, 2> scatter_reduce_grad(const Tensor& grad, const Tensor& self, int64_t dim,
+                                          const Tensor& index, const Tensor& src,
+                                          std::string_view reduce, bool include_self,
+                                          const Tensor& result);
+Tensor scatter_reduce_self_tangent(const Tensor& tangent, const Tensor& self, int64_t dim,
+                                   const Tensor& index, const Tensor& src, std::string_view reduce,
+                                   bool include_self, const Tensor& result);
+Tensor scatter_reduce_src_tangent(const Tensor& tangent, const Tensor& self, int64_t dim,
+                                  const Tensor& index, const Tensor& src, std::string_view reduce,
+                                  bool include_self, const Tensor& result);
+Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim);
+Tensor logcumsumexp_tangent(const Tensor& tangent, const Tensor& self, const Tensor& result,
+                            int64_t dim);
+
+// --- special functions: slopes ---
+Tensor i1_slope(const Tensor& self, const Tensor& result);
+Tensor i1e_slope(const Tensor& self, const Tensor& result);
+Tensor sinc_slope(const Tensor& self);
+Tensor logit_slope(const Tensor& self);
+Tensor xlog1py_weight(const Tensor& self, const Tensor& other);
+Tensor xlog1py_weight(const Tensor& self, const Scalar& other);
+Tensor zeta_slope(const Tensor& self, const Tensor& other);
+Tensor zeta_slope(const Scalar& self, const Tensor& other);
+Tensor igamma_slope(const Tensor& self, const Tensor& other);
+Tensor polar_grad_abs(const Tensor& grad, const Tensor& angle);
+Tensor polar_grad_angle(const Tensor& grad, const Tensor& result);
+Tensor polar_angle_tangent(const Tensor& tangent, const Tensor& result);
+
 // --- products and losses ---
 Tensor mm_grad_self(const Tensor& grad, IntList sizes, const Tensor& mat2);
 Tensor mm_grad_mat2(const Tensor& grad, const Tensor& self, IntList sizes);

@@ -19,7 +19,7 @@ class RetainGrad final : public TensorHook {
   explicit RetainGrad(Meta& meta) : meta_(&meta) {}
   void run(Tensor& grad) override {
     const std::lock_guard lock(mutex_);
-    if (meta_) meta_->grad = grad_enabled() ? grad : copy_of(grad);
+    if (meta_) meta_->grad.exchange(grad_enabled() ? grad : copy_of(grad));
   }
   void forget() {
     const std::lock_guard lock(mutex_);
@@ -63,15 +63,14 @@ void set_requires_grad(const Tensor& t, bool v) {
 
 bool is_leaf(const Tensor& t) { return !grad_fn(t); }
 
-const Tensor& grad(const Tensor& t) {
-  static const Tensor none;
+Tensor grad(const Tensor& t) {
   const Meta* m = meta(t);
-  return m ? m->grad : none;
+  return m ? m->grad.get() : Tensor();
 }
 
 void set_grad(const Tensor& t, const Tensor& g) {
   if (!g.defined()) {
-    if (Meta* m = meta(t)) m->grad = {};
+    if (Meta* m = meta(t)) m->grad.exchange({});
     return;
   }
   LAMINA_CHECK(!g.is_same(t), "grad: can't assign Tensor as its own grad");
@@ -82,7 +81,7 @@ void set_grad(const Tensor& t, const Tensor& g) {
                "; expected ", t.device());
   LAMINA_CHECK(g.sizes() == t.sizes(), "grad: attempting to assign a gradient of size ", g.sizes(),
                " to a tensor of size ", t.sizes());
-  require_meta(t).grad = g;
+  require_meta(t).grad.exchange(g);
 }
 
 IntrusivePtr<Node> grad_fn(const Tensor& t) {

@@ -18,6 +18,19 @@ class RetainGrad;
 // Makes a view again from its base, where sizes and strides alone do not say how.
 using ViewReplay = std::function<Tensor(const Tensor& base)>;
 
+// A gradient: a backward pass of one thread may replace it while a program reads it on another.
+class GradSlot {
+ public:
+  Tensor get() const;
+  // Returns what was there, so that it dies outside the lock.
+  Tensor exchange(Tensor next);
+  // Without the lock: for Python's collector, which makes sure that no other thread is at work.
+  const Tensor& peek() const { return value_; }
+
+ private:
+  Tensor value_;
+};
+
 struct Meta : AutogradMeta {
   Meta() = default;
   ~Meta() override;
@@ -31,7 +44,7 @@ struct Meta : AutogradMeta {
     has_grad_fn = grad_fn != nullptr;
   }
 
-  Tensor grad;
+  GradSlot grad;
   IntrusivePtr<Node> grad_fn;
   uint32_t output_nr = 0;
   IntrusivePtr<forward::Tangents> tangents;  // forward mode; null for almost every tensor
@@ -52,7 +65,7 @@ Meta& require_meta(const Tensor& t);
 // Raises Runtime for a tensor that is not floating or complex, or (to false) that is no leaf.
 void set_requires_grad(const Tensor& t, bool v);
 bool is_leaf(const Tensor& t);
-const Tensor& grad(const Tensor& t);  // undefined where there is none
+Tensor grad(const Tensor& t);  // undefined where there is none
 void set_grad(const Tensor& t, const Tensor& grad);
 // Null for leaves. Of a view whose base was written since: the node that leads to the base's new
 // history; raises Runtime where the view must not follow its base (made under no_grad, or one of

@@ -1,10 +1,12 @@
 #include "lamina/border/arg_parser.h"
 
+#include <bit>
 #include <cstring>
 #include <string>
 
 #include "lamina/border/convert.h"
 #include "lamina/border/override.h"
+#include "lamina/border/trace.h"
 #include "lamina/border/types.h"
 
 namespace lamina::border {
@@ -146,27 +148,57 @@ bool names_param(PyObject* keyword, const char* param) {
   }
 }
 
-std::string type_of(PyObject* o) {
-  if (is_tensor(o)) return is_exact_tensor(o) ? "Tensor" : Py_TYPE(o)->tp_name;
-  const char* n = Py_TYPE(o)->tp_name;
+std::string type_text(const PyTypeObject* t) {
+  if (t == tensor_type) return "Tensor";
+  const char* n = t->tp_name;
   if (std::strncmp(n, "lamina.", 7) == 0) return std::string("torch.") + (n + 7);
   return n;
 }
+std::string type_of(PyObject* o) { return type_text(Py_TYPE(o)); }
 
-// The item that makes a list not fit: ", but found element of type str at pos 1".
-std::string found_in(PyObject* o, const Param& p) {
-  if (!is_sequence(o)) return "";
+// The item that makes a list not fit, or -1.
+Py_ssize_t wrong_item(PyObject* o, const Param& p) {
+  if (!is_sequence(o)) return -1;
   for (Py_ssize_t i = 0; i < length(o); ++i) {
     PyObject* item = items_of(o)[i];
     const bool good = p.type == P::IntList      ? is_int(item)
                       : p.type == P::TensorList ? is_tensor(item)
                                                 : true;
-    if (!good) return type_of(item) + " at position " + std::to_string(i);
+    if (!good) return i;
   }
-  return "";
+  return -1;
 }
 
 }  // namespace
+
+std::string text_of(const Mismatch& m, const Signature& s) {
+  const char* name = s.params ? s.params[m.param].name : "";
+  switch (m.kind) {
+    case Mismatch::kFits:
+      return "";
+    case Mismatch::kTooMany:
+      return str("takes ", m.position, " positional argument", m.position == 1 ? "" : "s", " but ",
+                 m.given, m.given == 1 ? " was" : " were", " given");
+    case Mismatch::kUnknown:
+      return str("got an unexpected keyword argument '", PyUnicode_AsUTF8(m.what), "'");
+    case Mismatch::kTwice:
+      return str("got multiple values for argument '", name, "'");
+    case Mismatch::kMissing: {
+      std::string names;
+      for (int i = 0; i < s.count; ++i)
+        if (m.missing >> i & 1) names += str(names.empty() ? "\"" : ", \"", s.params[i].name, "\"");
+      return str("missing ", std::popcount(m.missing), " required positional arguments: ", names);
+    }
+    default:
+      break;
+  }
+  const std::string at = m.position ? str(" (position ", m.position, ")") : "";
+  const std::string type = type_text(reinterpret_cast<PyTypeObject*>(m.what));
+  return str("argument '", name, "'", at, " must be ", type_name(s.params[m.param].type), ", ") +
+         (m.kind == Mismatch::kItem
+              ? str("but found element of type ", type, " at position ", m.given)
+              : "not " + type);
+}
 
 // Matches one call; `problem` (may be null) receives why a signature does not fit.
 struct Matcher {
@@ -180,7 +212,7 @@ struct Matcher {
   // goes first.
   bool lenient = true;
 
-  bool match(const Signature& s, std::string* problem) {
+  bool match(const Signature& s, Mismatch* problem) {
     PyObject** slots = out.slots_;
     int given = 0;  // slots filled by position
     out.varargs_slot_ = -1;
@@ -206,9 +238,9 @@ struct Matcher {
     } else {
       if (nargs > room) {
         if (problem)
-          *problem = std::string("takes ") + std::to_string(s.positional - (self ? 1 : 0)) +
-                     " positional argument" + (s.positional - (self ? 1 : 0) == 1 ? "" : "s") +
-                     " but " + std::to_string(nargs) + (nargs == 1 ? " was" : " were") + " given";
+          *problem = {.kind = Mismatch::kTooMany,
+                      .position = s.positional - (self ? 1 : 0),
+                      .given = static_cast<int32_t>(nargs)};
         return false;
       }
       for (Py_ssize_t i = 0; i < taken; ++i) {
@@ -236,14 +268,11 @@ struct Matcher {
       if (i == s.count)
         for (i = 0; i < s.count && !names_param(name, s.params[i].name);) ++i;
       if (i == s.count) {
-        if (problem)
-          *problem =
-              std::string("got an unexpected keyword argument '") + PyUnicode_AsUTF8(name) + "'";
+        if (problem) *problem = {.kind = Mismatch::kUnknown, .what = name};
         return false;
       }
       if (i < given || (named >> i & 1)) {
-        if (problem)
-          *problem = std::string("got multiple values for argument '") + s.params[i].name + "'";
+        if (problem) *problem = {.kind = Mismatch::kTwice, .param = static_cast<int8_t>(i)};
         return false;
       }
       named |= 1u << i;
@@ -254,8 +283,7 @@ struct Matcher {
     return true;
   }
 
-  bool bind(const Signature&, int i, PyObject* o, const Param& p, int position,
-            std::string* problem) {
+  bool bind(const Signature&, int i, PyObject* o, const Param& p, int position, Mismatch* problem) {
     if (o == Py_None && p.type != P::Object) {
       if (p.flags & kNone) {
         out.slots_[i] = nullptr;
@@ -276,11 +304,13 @@ struct Matcher {
       return true;
     }
     if (problem) {
-      const std::string found = found_in(o, p);
-      *problem = std::string("argument '") + p.name + "'" +
-                 (position ? " (position " + std::to_string(position) + ")" : "") + " must be " +
-                 type_name(p.type) + ", " +
-                 (found.empty() ? "not " + type_of(o) : "but found element of type " + found);
+      const Py_ssize_t item = wrong_item(o, p);
+      PyObject* found = item < 0 ? o : items_of(o)[item];
+      *problem = {.kind = item < 0 ? Mismatch::kType : Mismatch::kItem,
+                  .param = static_cast<int8_t>(i),
+                  .position = position,
+                  .given = static_cast<int32_t>(item),
+                  .what = reinterpret_cast<PyObject*>(Py_TYPE(found))};
     }
     return false;
   }
@@ -289,15 +319,11 @@ struct Matcher {
     return t == P::Scalar || t == P::Int || t == P::Double || t == P::IntList;
   }
 
-  bool missing(const Signature& s, int first, std::string* problem) {
+  bool missing(const Signature& s, int first, Mismatch* problem) {
     if (problem) {
-      std::string names;
-      int count = 0;
+      *problem = {.kind = Mismatch::kMissing, .param = static_cast<int8_t>(first)};
       for (int i = first; i < s.count; ++i)
-        if (!(s.params[i].flags & kDefault) && !out.slots_[i]) {
-          names += (count++ ? ", " : "") + ('"' + std::string(s.params[i].name) + '"');
-        }
-      *problem = "missing " + std::to_string(count) + " required positional arguments: " + names;
+        if (!(s.params[i].flags & kDefault) && !out.slots_[i]) problem->missing |= 1u << i;
     }
     return false;
   }
@@ -306,8 +332,9 @@ struct Matcher {
     const std::string name = parser.name();
     std::memset(out.slots_, 0, sizeof(out.slots_));
     if (parser.count() == 1) {
-      std::string problem;
-      match(parser.signatures()[0], &problem);
+      Mismatch mismatch;
+      match(parser.signatures()[0], &mismatch);
+      const std::string problem = text_of(mismatch, parser.signatures()[0]);
       if (problem.starts_with("argument") || problem.starts_with("got"))
         raise_type(name + (problem.starts_with("got") ? "() " : "(): ") + problem);
       raise_type(name + "() " + problem);
@@ -323,12 +350,30 @@ struct Matcher {
     for (int i = 0; i < parser.count(); ++i) {
       const Signature& s = parser.signatures()[i];
       text += " * (" + std::string(s.text) + ")\n";
-      std::string problem;
+      Mismatch mismatch;
       std::memset(out.slots_, 0, sizeof(out.slots_));
-      match(s, &problem);
-      text += "      didn't match because: " + problem + "\n";
+      match(s, &mismatch);
+      text += "      didn't match because: " + text_of(mismatch, s) + "\n";
     }
     raise_type(text);
+  }
+
+  // Tells the reader of events which signature was chosen, and how the others fit.
+  __attribute__((cold)) void tell() {
+    constexpr int kMost = 16;
+    Mismatch others[kMost];
+    int count = 0;
+    if (parser.count() > 1) {
+      ParsedArgs scratch(parser);
+      Matcher again{scratch, parser, self, args, nargs, kwnames, lenient};
+      for (int i = 0; i < parser.count() && count < kMost; ++i) {
+        if (i == out.index()) continue;
+        std::memset(scratch.slots_, 0, sizeof(scratch.slots_));
+        again.match(parser.signatures()[i], &others[count]);
+        others[count++].signature = static_cast<int8_t>(i);
+      }
+    }
+    note_matching(parser, out.index(), others, count);
   }
 
   static std::string describe(PyObject* o) {
@@ -362,8 +407,10 @@ ParsedArgs::ParsedArgs(Parser& parser, PyObject* self, PyObject* const* args, Py
     for (int i = 0; i < parser.count(); ++i) {
       if (m.match(parser.signatures()[i], nullptr)) {
         index_ = static_cast<int8_t>(i);
-        if (subclass_ || entered_function_modes != 0) [[unlikely]]
-          offer(parser, self, args, nargs, kwnames);
+        if (subclass_ || entered_function_modes != 0) [[unlikely]] {
+          if (subclass_ || has_mode()) offer(parser, self, args, nargs, kwnames);
+          if (wants_matching()) m.tell();
+        }
         return;
       }
     }

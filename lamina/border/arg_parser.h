@@ -241,6 +241,7 @@ class ParsedArgs {
 
  private:
   friend struct Matcher;
+  explicit ParsedArgs(Parser& parser) : parser_(&parser) {}  // nothing is bound
   int64_t convert_item(int i, PyObject* o) const;
   const Parser* parser_;
   // The arguments that form the list in slot varargs_slot_ when a list of ints was given as

@@ -120,7 +120,7 @@ class OwnedGraph {
       add(t->base());
       const auto* m = static_cast<const autograd::Meta*>(t->autograd());
       if (!m) return;
-      add(m->grad.impl());
+      add(m->grad.peek().impl());
       add(m->grad_fn.get());
       add(m->python_hooks.get(), m->python_hooks.use_count());
       add(m->post_accumulate.get(), m->post_accumulate.use_count());
@@ -147,7 +147,8 @@ class OwnedGraph {
 
 // A gradient with a history may lead back to the tensor it belongs to.
 bool grad_has_history(const autograd::Meta& m) {
-  return m.grad.defined() && m.grad.impl()->autograd() && autograd::meta(m.grad)->grad_fn;
+  const Tensor& grad = m.grad.peek();
+  return grad.defined() && grad.impl()->autograd() && autograd::meta(grad)->grad_fn;
 }
 
 }  // namespace
@@ -165,7 +166,7 @@ int traverse_autograd(const Tensor& t, visitproc visit, void* arg) {
   const bool owned = impl->owns_pyobject();
   if (!m && !impl->base()) return 0;
   const bool look =
-      (m && (m->grad_fn || m->grad.defined() || m->python_hooks || m->post_accumulate)) ||
+      (m && (m->grad_fn || m->grad.peek().defined() || m->python_hooks || m->post_accumulate)) ||
       impl->base();
   if (!look) return 0;
   if (!autograd_holds_python() && !(m && grad_has_history(*m))) {
@@ -176,7 +177,7 @@ int traverse_autograd(const Tensor& t, visitproc visit, void* arg) {
         Py_VISIT(static_cast<PyObject*>(other->pyobject()));
       return 0;
     };
-    if (const int r = m ? single(m->grad.impl()) : 0) return r;
+    if (const int r = m ? single(m->grad.peek().impl()) : 0) return r;
     return single(impl->base());
   }
   OwnedGraph graph;
@@ -201,8 +202,7 @@ void clear_autograd(const Tensor& t) {
   if (t.impl()->owns_pyobject()) graph.forget_owner();
   if (!graph.explore()) return;  // somebody outside still needs its history
   // Taken out first: what dies with them may look at the tensor.
-  const Tensor grad = std::move(m->grad);
-  m->grad = Tensor();
+  const Tensor grad = m->grad.exchange({});
   if (t.impl()->owns_pyobject()) return;
   const auto hooks = std::move(m->leaf_hooks);
   const auto python_hooks = std::exchange(m->python_hooks, nullptr);

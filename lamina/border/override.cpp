@@ -123,8 +123,6 @@ PyObject* offer(PyObject* function, const std::vector<PyObject*>& found, PyObjec
   raise_refused(function, found);
 }
 
-bool has_mode() { return t_enabled != Enabled::kNothing && !t_modes.empty(); }
-
 Ref tuple_of(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   const Py_ssize_t first = self ? 1 : 0;
   Ref tuple = owned(PyTuple_New(first + n));
@@ -138,6 +136,8 @@ Ref tuple_of(PyObject* self, PyObject* const* args, Py_ssize_t n) {
 bool has_override(PyObject* object) {
   return t_enabled == Enabled::kAll && override_of(Py_TYPE(object)) != nullptr;
 }
+
+bool has_mode() { return t_enabled != Enabled::kNothing && !t_modes.empty(); }
 
 Override offer_call(PyObject* function, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                     PyObject* kwnames) {

@@ -12,8 +12,10 @@
 
 namespace lamina::border {
 
-// Modes that are entered, over all threads: while there are none, nobody looks further.
+// Modes that are entered, over all threads, and readers of events that want to see how arguments
+// are matched: while there are none, nobody looks further.
 extern int entered_function_modes;
+bool has_mode();  // whether one is in force on this thread
 
 // False for a plain Tensor without modes; where it is true, has_override says more.
 inline bool maybe_overridden(PyObject* self) {

@@ -95,9 +95,25 @@ void dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-// A tensor that owns its object dies: without the interpreter there is nobody to tell.
+// Whether this thread may use Python objects. An interpreter that shuts down no longer counts as initialized, but it
+// still runs destructors and the garbage collector, on the thread that holds it.
+bool python_is_usable() {
+  if (Py_IsInitialized()) return true;
+  PyThreadState* mine = PyGILState_GetThisThreadState();
+#if PY_VERSION_HEX >= 0x030d0000
+  return mine && mine == PyThreadState_GetUnchecked();
+#else
+  return mine && mine == _PyThreadState_UncheckedGet();
+#endif
+}
+
+// A tensor that owns its object dies. Without the interpreter there is nobody to tell: both stay until the process ends,
+// for the collector may still come to the object, which points to the tensor.
 bool release_object(void* object) noexcept {
-  if (!Py_IsInitialized()) return false;
+  if (!python_is_usable()) {
+    as_object(static_cast<PyObject*>(object))->value.impl()->revive();
+    return true;
+  }
   const PyGILState_STATE state = PyGILState_Ensure();
   auto* self = static_cast<PyObject*>(object);
   TensorObject* o = as_object(self);

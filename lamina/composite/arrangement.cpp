@@ -203,7 +203,8 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   const int64_t n = self.dim() + 1;
   const int64_t a = wrap_dim(dim1, n, "diag_embed"), b = wrap_dim(dim2, n, "diag_embed");
   LAMINA_CHECK(a != b, "diag_embed: diagonal dimensions cannot be identical ", dim1, ", ", dim2);
-  const int64_t size = self.sizes()[self.dim() - 1] + (offset < 0 ? -offset : offset);
+  const Dim apart = offset < 0 ? Dim(0) - Dim(offset) : Dim(offset);
+  const int64_t size = Dim(self.sizes()[self.dim() - 1]) + apart;
   Sizes sizes;
   for (int64_t i = 0, from = 0; i < n; ++i)
     sizes.push_back(i == a || i == b ? size : self.sizes()[from++]);

@@ -176,6 +176,53 @@ Tensor linspace(const Scalar& start, const Tensor& end, int64_t steps, Dtype dty
   return linspace(start, number_of(end, "end"), steps, dtype, layout, device, pin);
 }
 
+Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, Dtype dtype,
+                MaybeLayout layout, MaybeDevice device, Pin pin) {
+  LAMINA_CHECK(steps >= 0, "logspace: number of steps must be non-negative; got ", steps);
+  const bool complex = start.is_complex() || end.is_complex();
+  const ScalarType natural = complex ? to_complex(default_dtype()) : default_dtype();
+  const ScalarType type = dtype.value_or(natural);
+  LAMINA_CHECK(!complex || is_complex(type), "logspace: inferred dtype ", natural,
+               " can't be safely cast to passed dtype ", type);
+  const ScalarType work = is_complex(type) ? ScalarType::Complex128 : ScalarType::Float64;
+  const Tensor exponents = linspace(start, end, steps, work, layout, device, pin);
+  return ops::_to_dtype(ops::pow(Scalar(base), exponents), type);
+}
+Tensor logspace(const Tensor& start, const Tensor& end, int64_t steps, double base, Dtype dtype,
+                MaybeLayout layout, MaybeDevice device, Pin pin) {
+  return logspace(number_of(start, "start"), number_of(end, "end"), steps, base, dtype, layout,
+                  device, pin);
+}
+Tensor logspace(const Tensor& start, const Scalar& end, int64_t steps, double base, Dtype dtype,
+                MaybeLayout layout, MaybeDevice device, Pin pin) {
+  return logspace(number_of(start, "start"), end, steps, base, dtype, layout, device, pin);
+}
+Tensor logspace(const Scalar& start, const Tensor& end, int64_t steps, double base, Dtype dtype,
+                MaybeLayout layout, MaybeDevice device, Pin pin) {
+  return logspace(start, number_of(end, "end"), steps, base, dtype, layout, device, pin);
+}
+
+Tensor empty_permuted(IntList size, IntList physical_layout, Dtype dtype, MaybeLayout layout,
+                      MaybeDevice device, Pin pin) {
+  LAMINA_CHECK(size.size() == physical_layout.size(),
+               "empty_permuted: Number of dimensions in size does not match the length of the "
+               "physical_layout; got ",
+               size, " and ", physical_layout);
+  Sizes strides(size.size(), 0);
+  Dim step = 1;
+  for (size_t i = physical_layout.size(); i-- > 0;) {
+    const int64_t d = physical_layout[i];
+    LAMINA_CHECK(d >= 0 && d < static_cast<int64_t>(size.size()),
+                 "empty_permuted: Dimension out of range (expected to be between 0 and ",
+                 size.size(), ", but got ", d, " at index ", i, ")");
+    LAMINA_CHECK(strides[d] == 0, "empty_permuted: Duplicate dim not allowed; got ",
+                 physical_layout);
+    strides[d] = step;
+    step *= Dim(std::max<int64_t>(size[d], 1));
+  }
+  return ops::empty_strided(size, strides, dtype, layout, device, pin);
+}
+
 Tensor eye(int64_t n, int64_t m, Dtype dtype, MaybeLayout layout, MaybeDevice device, Pin pin) {
   LAMINA_CHECK(n >= 0, "eye: n must be greater or equal to 0, got ", n);
   LAMINA_CHECK(m >= 0, "eye: m must be greater or equal to 0, got ", m);

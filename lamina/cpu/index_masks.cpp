@@ -129,6 +129,7 @@ void masked_select(void* out, int64_t count, const ConstStrided& self, const Con
   LAMINA_CHECK(starts[chunks_of(walk.numel)] == count,
                "masked_select: the mask changed while it was read; ", "counted ", count, ", then ",
                starts[chunks_of(walk.numel)]);
+  if (count == 0) return;  // `out` may be null
   visit_item(item, [&](auto word) {
     using T = decltype(word);
     auto* to = static_cast<T*>(out);

@@ -213,4 +213,22 @@ void normal(const RandomOutput& out, double mean, double std, Mt19937Generator& 
   }
 }
 
+void distribute(const RandomOutput& out, Distribution kind, double a, double b,
+                Mt19937Generator& g) {
+  LAMINA_INTERNAL_CHECK(out.dtype == ScalarType::Float64);
+  std::lock_guard lock(g.mutex());
+  for_each(out, [&](double* v) {
+    switch (kind) {
+      case Distribution::Cauchy:
+        *v = a + b * std::tan(std::numbers::pi * (uniform_double(g) - 0.5));
+        break;
+      case Distribution::Geometric:
+        *v = std::ceil(std::log(uniform_double(g)) / std::log1p(-a));
+        break;
+      case Distribution::LogNormal:
+        *v = std::exp(one_normal(g) * b + a);
+    }
+  });
+}
+
 }  // namespace lamina::cpu

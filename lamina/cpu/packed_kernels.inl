@@ -126,12 +126,13 @@ void pack(void* out, const void* in, ScalarType type, int64_t lanes, int64_t k, 
       return pack_from<T, T>(out, in, lanes, k, lane_stride, k_stride, width);
     }
   } else if constexpr (sizeof(T) == 4) {
+    // Only the low bits of a narrow integer reach the result: signed ones need no loops of their own.
     switch (type) {
       LAMINA_CASE(Bool8, Bool)
-      LAMINA_CASE(int8_t, Int8)
-      LAMINA_CASE(uint8_t, UInt8)
-      LAMINA_CASE(int16_t, Int16)
-      LAMINA_CASE(uint16_t, UInt16)
+      case ScalarType::Int8:
+        LAMINA_CASE(uint8_t, UInt8)
+      case ScalarType::Int16:
+        LAMINA_CASE(uint16_t, UInt16)
       default:
         return pack_from<T, T>(out, in, lanes, k, lane_stride, k_stride, width);
     }

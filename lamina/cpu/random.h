@@ -82,6 +82,11 @@ struct RandomOutput {
 void uniform(const RandomOutput& out, double from, double to, Mt19937Generator& g);
 // Complex: each part has variance std^2 / 2.
 void normal(const RandomOutput& out, double mean, double std, Mt19937Generator& g);
+// float64 alone: Cauchy of median a and scale b, numbers of trials of probability a, exponentials
+// of normals of mean a and deviation b.
+enum class Distribution : uint8_t { Cauchy, Geometric, LogNormal };
+void distribute(const RandomOutput& out, Distribution kind, double a, double b,
+                Mt19937Generator& g);
 void exponential(const RandomOutput& out, double lambda, Mt19937Generator& g);
 // Integers in [from, to), any dtype that is not complex; the caller has checked that dtype holds
 // them.

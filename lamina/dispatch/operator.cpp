@@ -159,15 +159,20 @@ void Operator::run_boxed(KeySet keys, Stack& stack, bool announced) const {
     std::optional<detail::ObservedCall> observed;
     if (t_local.observer && !announced) [[unlikely]]
       observed.emplace(*this, keys, r.kernel.boxed ? info_->boxing_kernel : r.kernel.function);
-    Observer* const values = observed ? observed->values() : nullptr;
-    if (values) [[unlikely]]
-      values->on_arguments(stack);
+    ValueReader* const values = observed ? observed->values() : nullptr;
+    const auto tell_all = [&](bool results) {
+      if (!values) [[likely]]
+        return;
+      values->begin(results);
+      detail::tell(*values, stack);
+      values->end();
+    };
+    tell_all(false);
     if (r.kernel.boxed)
       r.kernel.boxed(*this, keys, stack);
     else
       info_->call_unboxed(r.kernel.function, keys, stack);
-    if (values) [[unlikely]]
-      values->on_results(stack);
+    tell_all(true);
     return;
   }
 }
@@ -232,6 +237,28 @@ void Operator::remove_kernel(DispatchKey key, const std::string& where) const {
 }
 
 namespace detail {
+void tell(ValueReader& r, const Stack& stack) {
+  for (const Value& v : stack)
+    std::visit(
+        [&](const auto& x) {
+          using T = std::decay_t<decltype(x)>;
+          if constexpr (std::is_same_v<T, std::monostate>)
+            r.none();
+          else if constexpr (std::is_same_v<T, std::string>)
+            r.text(x);
+          else if constexpr (std::is_same_v<T, std::vector<int64_t>>)
+            r.integers(IntList(x.data(), x.size()));
+          else if constexpr (std::is_same_v<T, std::vector<double>>)
+            r.reals({x.data(), x.size()});
+          else if constexpr (std::is_same_v<T, std::vector<bool>> ||
+                             std::is_same_v<T, std::vector<Scalar>>)
+            r.other(v);
+          else
+            tell(r, x);
+        },
+        v);
+}
+
 std::recursive_mutex& registration_mutex() {
   static auto* m = new std::recursive_mutex;  // outlives every static destructor
   return *m;

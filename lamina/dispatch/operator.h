@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "lamina/dispatch/box.h"
@@ -97,16 +98,31 @@ class Operator {
   mutable std::atomic<RuntimeKernels*> runtime_{nullptr};
 };
 
+// Is told values one after the other: the arguments of a call in order of its schema, or its
+// results.
+class ValueReader {
+ public:
+  virtual ~ValueReader() = default;
+  virtual void begin(bool results) = 0;
+  virtual void none() = 0;
+  virtual void tensor(const Tensor& t) = 0;  // defined
+  virtual void tensors(TensorList list) = 0;
+  virtual void scalar(const Scalar& number) = 0;  // numbers, and bool
+  virtual void text(std::string_view s) = 0;
+  virtual void integers(IntList list) = 0;
+  virtual void reals(ListView<double> list) = 0;
+  virtual void other(const Value& v) = 0;
+  virtual void end() = 0;
+};
+
 // Sees calls go by while it is set on this thread.
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual void on_call(const Operator& op, KeySet keys, RawKernel kernel) = 0;
   virtual void on_return(const Operator& op) = 0;
-  // Whether it wants arguments and results, too: they are boxed for it then.
-  virtual bool wants_values() const { return false; }
-  virtual void on_arguments(const Stack&) {}
-  virtual void on_results(const Stack&) {}
+  // Who is to be told arguments and results; null: nobody.
+  virtual ValueReader* values() { return nullptr; }
 };
 
 class ObserverGuard {
@@ -129,11 +145,38 @@ struct ObservedCall {
   ~ObservedCall() { observer_->on_return(op_); }
   ObservedCall(const ObservedCall&) = delete;
   ObservedCall& operator=(const ObservedCall&) = delete;
-  // The observer, where it wants values.
-  Observer* values() const { return observer_->wants_values() ? observer_ : nullptr; }
+  ValueReader* values() const { return observer_->values(); }
   const Operator& op_;
   Observer* observer_;
 };
+
+// Says one value.
+inline void tell(ValueReader& r, const Tensor& t) { t.defined() ? r.tensor(t) : r.none(); }
+inline void tell(ValueReader& r, TensorList list) { r.tensors(list); }
+inline void tell(ValueReader& r, const std::vector<Tensor>& list) { r.tensors(list); }
+inline void tell(ValueReader& r, const Scalar& v) { r.scalar(v); }
+inline void tell(ValueReader& r, int64_t v) { r.scalar(v); }
+inline void tell(ValueReader& r, double v) { r.scalar(v); }
+inline void tell(ValueReader& r, bool v) { r.scalar(v); }
+inline void tell(ValueReader& r, std::string_view v) { r.text(v); }
+inline void tell(ValueReader& r, IntList v) { r.integers(v); }
+inline void tell(ValueReader& r, ListView<double> v) { r.reals(v); }
+template <class T>
+  requires std::is_same_v<T, ScalarType> || std::is_same_v<T, Device> ||
+           std::is_same_v<T, Layout> || std::is_same_v<T, MemoryFormat> ||
+           std::is_same_v<T, Generator>
+void tell(ValueReader& r, const T& v) {
+  r.other(box(v));
+}
+template <class T>
+void tell(ValueReader& r, const std::optional<T>& v) {
+  v ? tell(r, *v) : r.none();
+}
+template <class... Rs>
+void tell(ValueReader& r, const std::tuple<Rs...>& results) {
+  std::apply([&](auto&... v) { (tell(r, v), ...); }, results);
+}
+void tell(ValueReader& r, const Stack& stack);
 
 template <class Signature>
 struct Caller;
@@ -150,21 +193,18 @@ struct Caller<R(Args...)> {
                                                         RawKernel raw, Args... args) {
     const ObservedCall observed(op, keys, raw);
     const auto kernel = reinterpret_cast<R (*)(KeySet, Args...)>(raw);
-    Observer* const values = observed.values();
+    ValueReader* const values = observed.values();
     if (!values) return kernel(keys, std::forward<Args>(args)...);
-    {
-      Stack stack;
-      stack.reserve(sizeof...(Args));
-      (stack.push_back(box(args)), ...);
-      values->on_arguments(stack);
-    }
+    values->begin(false);
+    (tell(*values, args), ...);
+    values->end();
     if constexpr (std::is_void_v<R>) {
       kernel(keys, std::forward<Args>(args)...);
     } else {
       R result = kernel(keys, std::forward<Args>(args)...);
-      Stack stack;
-      push_result(stack, result);
-      values->on_results(stack);
+      values->begin(true);
+      tell(*values, result);
+      values->end();
       return result;
     }
   }

@@ -24,10 +24,13 @@ class Listener {
   virtual void on_kernel(const Kernel&) {}
   // A candidate that was asked before the kernel that runs, and why it would not.
   virtual void on_refusal(const char* /*candidate*/, const char* /*reason*/) {}
-  // A parallel loop that is about to run.
+  // A parallel loop begins, and is done.
   virtual void on_chunks(int64_t /*chunks*/, int /*threads*/) {}
-  // Bytes taken from (positive) or given back to (negative) the CPU allocator.
-  virtual void on_memory(const void* /*block*/, int64_t /*bytes*/) {}
+  virtual void on_chunks_done() {}
+  // The CPU allocator is asked, and has answered: bytes were taken from it (positive) or given back
+  // (negative). `reused`: the system was not asked for them.
+  virtual void on_allocator() {}
+  virtual void on_memory(const void* /*block*/, int64_t /*bytes*/, bool /*reused*/) {}
   // A named stretch of work: a node of a backward pass.
   virtual void on_begin(const char* /*kind*/, const char* /*name*/) {}
   virtual void on_end() {}
@@ -58,6 +61,24 @@ class BorderCall {
   [[gnu::cold, gnu::noinline]] void leave() const {
     if (t_listener == listener_) listener_->on_leave();
   }
+  Listener* listener_;
+};
+
+// Around a parallel loop.
+class Loop {
+ public:
+  Loop(int64_t chunks, int threads) : listener_(t_listener) {
+    if (listener_) [[unlikely]]
+      listener_->on_chunks(chunks, threads);
+  }
+  ~Loop() {
+    if (listener_) [[unlikely]]
+      listener_->on_chunks_done();
+  }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+ private:
   Listener* listener_;
 };
 

@@ -38,8 +38,10 @@ void extremum(tile::Reduce kind, const Tensor& values, const Tensor& indices, co
                 .out_index = {indices.data(), ScalarType::Int64, index_strides.data()}});
 }
 
-void scan(tile::Scan kind, const Tensor& result, const Tensor& self, int64_t dim) {
-  const Tensor in = at_least_1d(self), out = at_least_1d(result);
+void scan(tile::Scan kind, const Tensor& result, const Tensor& self, int64_t dim,
+          const Tensor& indices = {}) {
+  const Tensor in = at_least_1d(self), out = at_least_1d(result),
+               index = indices.defined() ? at_least_1d(indices) : Tensor();
   tile::scan({.kind = kind,
               .accumulate = compute_type(result.dtype()),
               .ndim = static_cast<int>(in.dim()),
@@ -47,7 +49,7 @@ void scan(tile::Scan kind, const Tensor& result, const Tensor& self, int64_t dim
               .dim = static_cast<int>(wrap_dim(dim, self.dim(), "cumsum")),
               .input = operand(in),
               .out = operand(out),
-              .out_index = {}});
+              .out_index = index.defined() ? operand(index) : tile::Operand{}});
 }
 
 void run_softmax(tile::Softmax kind, const Tensor& result, const Tensor& first,
@@ -98,6 +100,16 @@ void cumsum(const Tensor& result, const Tensor& self, int64_t dim, std::optional
 }
 void cumprod(const Tensor& result, const Tensor& self, int64_t dim, std::optional<ScalarType>) {
   scan(tile::Scan::cumprod, result, self, dim);
+}
+
+void cummax(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
+  scan(tile::Scan::cummax, values, self, dim, indices);
+}
+void cummin(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
+  scan(tile::Scan::cummin, values, self, dim, indices);
+}
+void logcumsumexp(const Tensor& result, const Tensor& self, int64_t dim) {
+  scan(tile::Scan::logcumsumexp, result, self, dim);
 }
 
 void softmax(const Tensor& result, const Tensor& self, int64_t dim, bool) {

@@ -112,6 +112,34 @@ void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Ten
 }
 
 namespace {
+cpu::Reduction named_reduction(std::string_view reduce) {
+  if (reduce == "sum") return cpu::Reduction::Sum;
+  if (reduce == "prod") return cpu::Reduction::Prod;
+  if (reduce == "mean") return cpu::Reduction::Mean;
+  if (reduce == "amax") return cpu::Reduction::Amax;
+  LAMINA_CHECK(reduce == "amin",
+               "scatter_reduce: reduce argument must be either sum, prod, mean, amax or amin, got ",
+               reduce);
+  return cpu::Reduction::Amin;
+}
+}  // namespace
+
+void scatter_reduce_two(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                        std::string_view reduce, bool include_self) {
+  const cpu::Reduction r = named_reduction(reduce);
+  check_same_type(self, src, "scatter_reduce");
+  if (index.numel() == 0) return;
+  // Sums and means of short types are taken in float32, and rounded once.
+  const bool wide = is_reduced_floating(self.dtype());
+  const Tensor work = wide ? converted(self, ScalarType::Float32) : self;
+  const Tensor i = index_operand(index, "scatter_reduce"), out = at_least_1d(work),
+               in = at_least_1d(wide ? converted(src, ScalarType::Float32) : src);
+  cpu::scatter_reduce(strided(out), dim_of(self, dim, "scatter_reduce"), source(i), source(in),
+                      work.dtype(), r, include_self);
+  if (wide) copy_values(self, work);
+}
+
+namespace {
 cpu::Reduction old_reduction(std::string_view reduce) {
   LAMINA_CHECK(reduce == "add" || reduce == "multiply",
                "scatter: reduce argument must be either add or multiply; got '", reduce, "'");

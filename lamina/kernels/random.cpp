@@ -6,6 +6,7 @@
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
 #include "lamina/kernels/result.h"
+#include "lamina/shape/broadcast.h"
 
 namespace lamina {
 
@@ -123,6 +124,67 @@ void bernoulli(const Tensor& self, double p, const Generator& generator) {
   LAMINA_CHECK(p >= 0 && p <= 1, "bernoulli_: bernoulli_ expects p to be in [0, 1], but got p=", p);
   if (self.is_meta() || self.numel() == 0) return;
   cpu::bernoulli(output(self), p, cpu::generator_of(generator));
+}
+
+void bernoulli_by(const Tensor& self, const Tensor& p, const Generator& generator) {
+  LAMINA_CHECK(is_floating(p.dtype()),
+               "bernoulli_: expected probabilities tensor to have floating type, got ",
+               legacy_name(p.dtype()));
+  LAMINA_CHECK_IMPLEMENTED(!is_complex(self.dtype()),
+                           "\"bernoulli_tensor_cpu_self_\" not implemented for '",
+                           legacy_name(self.dtype()), "'");
+  LAMINA_CHECK(is_expandable(p.sizes(), self.sizes()),
+               "bernoulli_: the probabilities do not broadcast to self; got ", p, " and ", self);
+  if (self.is_meta() || self.numel() == 0) return;
+  const ScalarType type = p.dtype() == ScalarType::Float64 ? p.dtype() : ScalarType::Float32;
+  const Tensor wide = kernels::expand(converted(p, type), self.sizes(), false);
+  cpu::bernoulli(output(self), wide.data(), type, wide.strides(), cpu::generator_of(generator));
+}
+
+void exponential(const Tensor& self, double lambd, const Generator& generator) {
+  LAMINA_CHECK(lambd > 0,
+               "exponential_: exponential_ expects lambda > 0.0, but found lambda=", lambd);
+  LAMINA_CHECK(is_floating(self.dtype()),
+               "exponential_: Exponential distribution is a continuous probability distribution. "
+               "dtype must be a floating point but you specified ",
+               name(self.dtype()));
+  if (self.is_meta() || self.numel() == 0) return;
+  cpu::exponential(output(self), lambd, cpu::generator_of(generator));
+}
+
+namespace {
+// Drawn in float64 in the order of self's memory, then converted.
+void distribute(const Tensor& self, cpu::Distribution kind, double a, double b,
+                const Generator& generator) {
+  if (self.is_meta() || self.numel() == 0) return;
+  const Tensor drawn = empty_preserving(self, ScalarType::Float64);
+  cpu::distribute(output(drawn), kind, a, b, cpu::generator_of(generator));
+  copy_values(self, drawn);
+}
+void check_continuous(const Tensor& self, const char* op, const char* called) {
+  LAMINA_CHECK(is_floating(self.dtype()), op, ": ", called,
+               " distribution is a continuous probability distribution. dtype must be a floating "
+               "point but you specified ",
+               name(self.dtype()));
+}
+}  // namespace
+
+void cauchy(const Tensor& self, double median, double sigma, const Generator& generator) {
+  LAMINA_CHECK(sigma > 0, "cauchy_: cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+  check_continuous(self, "cauchy_", "Cauchy");
+  distribute(self, cpu::Distribution::Cauchy, median, sigma, generator);
+}
+void geometric(const Tensor& self, double p, const Generator& generator) {
+  LAMINA_CHECK(0 < p && p < 1, "geometric_: geometric_ expects p to be in (0, 1), but got p=", p);
+  LAMINA_CHECK_IMPLEMENTED(!is_complex(self.dtype()) && self.dtype() != ScalarType::Bool,
+                           "\"geometric_cpu\" not implemented for '", legacy_name(self.dtype()),
+                           "'");
+  distribute(self, cpu::Distribution::Geometric, p, 0, generator);
+}
+void log_normal(const Tensor& self, double mean, double std, const Generator& generator) {
+  LAMINA_CHECK(std > 0, "log_normal_: log_normal_ expects std > 0.0, but found std=", std);
+  check_continuous(self, "log_normal_", "Log normal");
+  distribute(self, cpu::Distribution::LogNormal, mean, std, generator);
 }
 
 void randperm(const Tensor& result, int64_t n, const Generator& generator, ScalarType dtype,

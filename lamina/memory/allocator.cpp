@@ -14,6 +14,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "lamina/core/error.h"
 
@@ -60,6 +61,7 @@ struct State {
   pthread_key_t key = 0;
 };
 constinit State g;
+constinit thread_local bool t_reserved = false;  // the system was asked, since this was cleared
 
 // Bytes of memory that this process may hope for.
 int64_t physical_memory() {
@@ -196,6 +198,7 @@ void* reserve(size_t capacity, size_t asked) {
     if (!block) raise_out_of_memory(asked, "the system has no memory left");
   }
   count_reserved(size);
+  t_reserved = true;
   return block;
 }
 
@@ -343,6 +346,7 @@ void deallocate_large(void* memory, size_t bytes) noexcept {
     raise_out_of_memory(bytes, "the limit set for this device would be exceeded");
   void* block = ::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow);
   if (!block) raise_out_of_memory(bytes, "the system has no memory left");
+  t_reserved = true;
   count_reserved(size);
   count_allocation(size);
   return block;
@@ -421,16 +425,30 @@ void set_cpu_cache_bound(int64_t bytes) {
   trim_cache(bytes);
 }
 
+namespace {
+// The listener steps aside, so that the usual way is gone unheard.
+class Aside {
+ public:
+  Aside() : listener(std::exchange(event::t_listener, nullptr)) { listener->on_allocator(); }
+  ~Aside() { event::t_listener = listener; }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+  event::Listener* const listener;
+};
+}  // namespace
+
 void* detail::allocate_heard(size_t bytes) {
-  event::Listener* const listener = event::t_listener;
-  event::t_listener = nullptr;  // the usual way, unheard
-  struct Restore {
-    event::Listener* listener;
-    ~Restore() { event::t_listener = listener; }
-  } const restore{listener};
+  const Aside aside;
+  t_reserved = false;
   void* block = cpu_allocate(bytes);
-  listener->on_memory(block, static_cast<int64_t>(bytes));
+  aside.listener->on_memory(block, static_cast<int64_t>(bytes), !t_reserved);
   return block;
+}
+
+void detail::deallocate_heard(void* block, size_t bytes) noexcept {
+  const Aside aside;
+  cpu_deallocate(block, bytes);
+  aside.listener->on_memory(block, -static_cast<int64_t>(bytes), false);
 }
 
 void* detail::allocate_slow(size_t bytes) {

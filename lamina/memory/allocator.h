@@ -89,8 +89,10 @@ struct ThreadCache {
 extern __attribute__((tls_model("initial-exec"))) constinit thread_local ThreadCache t_cache;
 
 void* allocate_slow(size_t bytes);
-void* allocate_heard(size_t bytes);  // tells the listener
 void deallocate_slow(void* block, size_t bytes) noexcept;
+// The same as below, and the listener is told.
+void* allocate_heard(size_t bytes);
+void deallocate_heard(void* block, size_t bytes) noexcept;
 }  // namespace detail
 
 // The CPU allocator, without the virtual call.
@@ -117,7 +119,7 @@ inline void* cpu_allocate(size_t bytes) {
 
 inline void cpu_deallocate(void* block, size_t bytes) noexcept {
   if (event::listening()) [[unlikely]]
-    event::t_listener->on_memory(block, -static_cast<int64_t>(bytes));
+    return detail::deallocate_heard(block, bytes);
 #if !LAMINA_MEMORY_BYPASS
   const size_t c = (bytes - 1) / kAlignment;
   if (c < detail::kSmallClasses) [[likely]] {

@@ -287,8 +287,7 @@ void detail::run_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFunction
   const uint64_t chunks = (length - 1) / static_cast<uint64_t>(grain) + 1;
   const int threads =
       static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(get_num_threads()), chunks));
-  if (event::listening()) [[unlikely]]
-    event::t_listener->on_chunks(static_cast<int64_t>(chunks), threads);
+  const event::Loop heard(static_cast<int64_t>(chunks), threads);
   if (threads <= 1 || t_in_region || chunks > kRemainingMask)
     return run_serially(begin, end, grain, function, context);
   Pool& p = pool();

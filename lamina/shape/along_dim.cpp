@@ -29,6 +29,27 @@ ResultMeta scan_shape(const Tensor& self, int64_t dim, std::optional<ScalarType>
   return {copy(self.sizes()), t, self.device()};
 }
 
+std::array<ResultMeta, 2> running_extremum_shape(const Tensor& self, int64_t dim) {
+  wrap_dim(dim, self.dim(), "cummax");
+  LAMINA_CHECK_IMPLEMENTED(!is_complex(self.dtype()), "cummax: complex numbers have no order; got ",
+                           self);
+  return {ResultMeta{copy(self.sizes()), self.dtype(), self.device()},
+          ResultMeta{copy(self.sizes()), ScalarType::Int64, self.device()}};
+}
+ResultMeta logcumsumexp_shape(const Tensor& self, int64_t dim) {
+  wrap_dim(dim, self.dim(), "logcumsumexp");
+  LAMINA_CHECK_IMPLEMENTED(is_floating(self.dtype()),
+                           "\"logcumsumexp_out_cpu\" not implemented for '",
+                           legacy_name(self.dtype()), "'");
+  return {copy(self.sizes()), self.dtype(), self.device()};
+}
+std::array<ResultMeta, 2> frexp_shape(const Tensor& self) {
+  LAMINA_CHECK(is_floating(self.dtype()),
+               "frexp: torch.frexp() only supports floating-point dtypes; got ", self);
+  return {ResultMeta{copy(self.sizes()), self.dtype(), self.device()},
+          ResultMeta{copy(self.sizes()), ScalarType::Int32, self.device()}};
+}
+
 ResultMeta softmax_shape(const Tensor& self, int64_t dim, bool half_to_float) {
   wrap_dim(dim, self.dim(), "softmax");
   LAMINA_CHECK_IMPLEMENTED(is_floating(self.dtype()) && !is_float8(self.dtype()),

@@ -63,7 +63,7 @@ Sizes result_strides(IntList sizes, std::span<const Sizes> operands) {
     }
   }
   Sizes out(n);
-  int64_t step = 1;
+  Dim step = 1;  // raises on overflow, which an empty tensor may have
   for (const int d : order) {
     out[d] = step;
     step *= std::max<int64_t>(sizes[d], 1);

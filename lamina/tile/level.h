@@ -73,11 +73,17 @@ struct NormKernels {
 };
 
 // Rows of softmax and its relatives: n adjacent values of type float or double.
+// Rows of softmax of at most kShortRow elements are worked on kShortRows together, a lane a row.
+inline constexpr int64_t kShortRow = 64;
+inline constexpr int kShortRows = 16;
+
 struct RowKernels {
   void (*softmax)(void* out, const void* x, int64_t n) = nullptr;
   void (*log_softmax)(void* out, const void* x, int64_t n) = nullptr;
   void (*softmax_backward)(void* out, const void* grad, const void* y, int64_t n) = nullptr;
   void (*log_softmax_backward)(void* out, const void* grad, const void* y, int64_t n) = nullptr;
+  // By Softmax; all operands are [n][kShortRows].
+  void (*short_rows[4])(void* out, const void* first, const void* second, int64_t n) = {};
   // mean and sum of squared distances from it (two passes over a row that lies in cache)
   void (*moments)(double* mean, double* m2, const void* x, int64_t n) = nullptr;
   NormKernels norm;

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "lamina/tile/level.h"
+#include "lamina/tile/special.h"
 
 namespace lamina::tile {
 namespace {
@@ -70,8 +71,29 @@ void nextafter_loop(void* out, const void* a, const void* b, const void*, int64_
   for (int64_t i = 0; i < n; ++i) o[i] = std::nextafter(x[i], y[i]);
 }
 
+// The number of the function comes as an operand; a number that is none gives NaN.
+template <class T>
+void special_loop(void* out, const void* a, const void* which, const void*, int64_t n) {
+  auto* o = static_cast<T*>(out);
+  auto* x = static_cast<const T*>(a);
+  auto* w = static_cast<const T*>(which);
+  for (int64_t i = 0; i < n; ++i)
+    o[i] = static_cast<T>(special(static_cast<Special>(static_cast<int>(w[i])), x[i]));
+}
+template <class T>
+void special2_loop(void* out, const void* a, const void* b, const void* which, int64_t n) {
+  auto* o = static_cast<T*>(out);
+  auto* x = static_cast<const T*>(a);
+  auto* y = static_cast<const T*>(b);
+  auto* w = static_cast<const T*>(which);
+  for (int64_t i = 0; i < n; ++i)
+    o[i] = static_cast<T>(special2(static_cast<Special2>(static_cast<int>(w[i])), x[i], y[i]));
+}
+
 template <class T>
 void fill(Level& l, int s) {
+  l.put(Op::special, s, special_loop<T>);
+  l.put(Op::special2, s, special2_loop<T>);
   l.put(Op::erfinv, s, loop<T, erfinv>);
   l.put(Op::digamma, s, loop<T, digamma>);
   l.put(Op::lgamma, s, loop<T, lgamma_of>);

@@ -1,5 +1,6 @@
 // softmax, log_softmax and their backward kernels along any dimension.
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "lamina/core/error.h"
@@ -9,6 +10,44 @@
 #include "lamina/tile/plan.h"
 
 namespace lamina::tile {
+
+namespace {
+
+// Rows of at most kShortRow elements, kShortRows of them together.
+void softmax_of_short_rows(const SoftmaxCall& call, const Along& a, const Operand* operands,
+                           int slot, ScalarType type) {
+  const Level& l = level();
+  const auto kernel = l.rows[slot].short_rows[static_cast<int>(call.kind)];
+  const int64_t n = a.length;
+  const int64_t grain = std::max<int64_t>(1, kParallelGrain / (kShortRows * n));
+  queue::parallel_for(0, a.num_groups(kShortRows), grain, [&](int64_t b, int64_t e) {
+    // [out][in0][in1][as in memory]; lanes without a row compute with zeros
+    constexpr int64_t kRoom = kShortRow * kShortRows * 8;
+    alignas(64) char memory[4][kRoom];
+    std::memset(memory, 0, sizeof memory);
+    for (int64_t task = b; task < e; ++task) {
+      int64_t first, members;
+      a.group_at(task, kShortRows, first, members);
+      for (int o = 1; o < a.num; ++o) {
+        const bool same = operands[o].dtype == type;
+        l.move[size_index(a.item[o])](memory[same ? o : 3], a.item[o], kShortRows * a.item[o],
+                                      a.at(o, first), a.stride[0][o], a.step[o], members, n);
+        if (!same)
+          convert_block(l, memory[o], slot, memory[3], memory_slot(operands[o].dtype),
+                        kShortRows * n);
+      }
+      kernel(memory[0], memory[1], memory[2], n);
+      const bool same = call.out.dtype == type;
+      if (!same)
+        convert_block(l, memory[3], memory_slot(call.out.dtype), memory[0], slot, kShortRows * n);
+      l.move[size_index(a.item[0])](a.at(0, first), a.stride[0][0], a.step[0],
+                                    memory[same ? 0 : 3], a.item[0], kShortRows * a.item[0],
+                                    members, n);
+    }
+  });
+}
+
+}  // namespace
 
 void softmax(const SoftmaxCall& call) {
   const ScalarType type = compute_type(call.accumulate);
@@ -24,6 +63,7 @@ void softmax(const SoftmaxCall& call) {
 
   const Level& l = level();
   const int slot = memory_slot(type);
+  if (a.length <= kShortRow) return softmax_of_short_rows(call, a, operands, slot, type);
   const RowKernels& rows = l.rows[slot];
   const int64_t item = static_cast<int64_t>(item_size(type));
   const int64_t n = a.length;

@@ -45,14 +45,12 @@ class Timeline:
         self.peak_by_kind: dict[str, int] = dict.fromkeys(KINDS, 0)
 
     def __enter__(self) -> Timeline:
-        from lamina.explain._events import OWN
-
         self._before = _known()
-        _C._trace_start(True, False, True, OWN)
+        _C._trace_start(True, False, True, "")
         return self
 
     def __exit__(self, *exception: object) -> None:
-        trace = _C._trace_stop()
+        trace = _C._trace_read(_C._trace_stop())
         self._build(trace)
         if self.path is not None:
             self.write(self.path)

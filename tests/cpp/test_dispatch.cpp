@@ -325,13 +325,32 @@ TEST(Observer, SeesNestedCallsAndReturnsUnderErrors) {
   EXPECT_EQ(depth, 0);
 }
 
-struct ValueRecorder final : dispatch::Observer {
+struct ValueRecorder final : dispatch::Observer, dispatch::ValueReader {
   void on_call(const Operator&, KeySet, dispatch::RawKernel) override {}
   void on_return(const Operator&) override {}
-  bool wants_values() const override { return true; }
-  void on_arguments(const Stack& stack) override { arguments.push_back(stack); }
-  void on_results(const Stack& stack) override { results.push_back(stack); }
+  ValueReader* values() override { return this; }
+  void begin(bool of_results) override {
+    in_results = of_results;
+    stack.clear();
+  }
+  void none() override { stack.emplace_back(); }
+  void tensor(const Tensor& t) override { stack.emplace_back(t); }
+  void tensors(TensorList l) override {
+    stack.emplace_back(std::vector<Tensor>(l.begin(), l.end()));
+  }
+  void scalar(const Scalar& s) override { stack.emplace_back(s); }
+  void text(std::string_view s) override { stack.emplace_back(std::string(s)); }
+  void integers(IntList l) override {
+    stack.emplace_back(std::vector<int64_t>(l.begin(), l.end()));
+  }
+  void reals(ListView<double> l) override {
+    stack.emplace_back(std::vector<double>(l.begin(), l.end()));
+  }
+  void other(const dispatch::Value& v) override { stack.push_back(v); }
+  void end() override { (in_results ? results : arguments).push_back(std::move(stack)); }
   std::vector<Stack> arguments, results;
+  Stack stack;
+  bool in_results = false;
 };
 
 TEST(Observer, GetsArgumentsAndResultsWhereItWantsThem) {
@@ -354,7 +373,7 @@ TEST(Event, KernelsChunksAndMemoryReachTheListener) {
   struct Heard final : event::Listener {
     void on_kernel(const event::Kernel& k) override { kernels.emplace_back(k.family); }
     void on_refusal(const char* kernel, const char*) override { refused.emplace_back(kernel); }
-    void on_memory(const void*, int64_t bytes) override { live += bytes; }
+    void on_memory(const void*, int64_t bytes, bool) override { live += bytes; }
     std::vector<std::string> kernels, refused;
     int64_t live = 0;
   } heard;

@@ -51,6 +51,24 @@ TEST(Threads, ShareLeavesForwardAndBackward) {
   }
 }
 
+TEST(Threads, ReadAGradientThatIsReplaced) {
+  const Tensor w = leaf({1, 2, 3});
+  on_all_threads([&](int thread) {
+    for (int round = 0; round < 200; ++round) {
+      if (thread % 2) {
+        const Tensor g = autograd::grad(w);
+        if (g.defined()) ASSERT_EQ(g.numel(), 3);
+      } else {
+        // Recorded, so that every pass puts a new tensor there.
+        const Tensor loss = ops::sum(ops::mul(w, w));
+        autograd::backward({&loss, 1}, {}, true, true, {});
+        if (round % 20 == 0) autograd::set_grad(w, {});
+      }
+    }
+  });
+  autograd::set_grad(w, {});  // its history leads back to w
+}
+
 TEST(Threads, ShareAGraph) {
   const Tensor x = leaf({1, 2, 3});
   const Tensor y = ops::mul(x, ops::mul(x, x));

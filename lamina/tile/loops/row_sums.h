@@ -3,6 +3,11 @@
 #pragma once
 
 #include <cstring>
+#include <utility>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #include "lamina/tile/loops/vector_math.h"
 
@@ -12,15 +17,30 @@ namespace {
 template <class T>
 inline constexpr int kUnroll = 128 / LAMINA_TILE_VECTOR_BYTES;
 
-// Sum of the lanes in a fixed tree: halves are folded onto each other.
+template <class T, int kCount>
+struct Pack {
+  typedef T type __attribute__((vector_size(kCount * sizeof(T))));
+};
+template <class V, size_t... I>
+[[gnu::always_inline]] inline auto halves_added(V v, std::index_sequence<I...>) {
+  constexpr int kHalf = sizeof...(I);
+  return __builtin_shufflevector(v, v, int(I)...) + __builtin_shufflevector(v, v, int(I) + kHalf...);
+}
+// Sum of the lanes: halves are folded onto each other.
+template <class T, int kCount>
+[[gnu::always_inline]] inline T add_halves(typename Pack<T, kCount>::type v) {
+  if constexpr (kCount == 2)
+    return v[0] + v[1];
+  else
+    return add_halves<T, kCount / 2>(halves_added(v, std::make_index_sequence<kCount / 2>()));
+}
 template <class T>
-[[gnu::always_inline]] inline T add_lanes(const Vec<T> (&acc)[kUnroll<T>]) {
-  constexpr int L = 128 / int(sizeof(T));
-  alignas(64) T lane[L];
-  __builtin_memcpy(lane, acc, 128);
-  for (int half = L / 2; half >= 1; half /= 2)
-    for (int j = 0; j < half; ++j) lane[j] += lane[j + half];
-  return lane[0];
+[[gnu::always_inline]] inline T add_lanes(Vec<T> (&acc)[kUnroll<T>]) {
+#pragma GCC unroll 8
+  for (int half = kUnroll<T> / 2; half >= 1; half /= 2)
+#pragma GCC unroll 4
+    for (int j = 0; j < half; ++j) acc[j] += acc[j + half];
+  return add_halves<T, kLanes<T>>(acc[0]);
 }
 
 // Sum over f(i, vector of lanes) in leaves of kLeaf elements; the leaves are added in double. `f`
@@ -45,20 +65,71 @@ template <class T, class F>
   return static_cast<T>(total);
 }
 
+// Parts of a vector go through the machine's masks: a copy of so many bytes by way of memory costs more than all the
+// arithmetic of a short row.
+#if defined(__AVX512F__)
+template <class T>
+[[gnu::always_inline]] inline Vec<T> load_some(const T* p, int count, Vec<T> padding) {
+  const unsigned mask = (1u << count) - 1;
+  if constexpr (sizeof(T) == 4)
+    return (Vec<T>)_mm512_mask_loadu_ps((__m512)padding, static_cast<__mmask16>(mask), p);
+  else
+    return (Vec<T>)_mm512_mask_loadu_pd((__m512d)padding, static_cast<__mmask8>(mask), p);
+}
+template <class T>
+[[gnu::always_inline]] inline void store_some(T* p, Vec<T> v, int count) {
+  const unsigned mask = (1u << count) - 1;
+  if constexpr (sizeof(T) == 4)
+    _mm512_mask_storeu_ps(p, static_cast<__mmask16>(mask), (__m512)v);
+  else
+    _mm512_mask_storeu_pd(p, static_cast<__mmask8>(mask), (__m512d)v);
+}
+#elif defined(__AVX2__)
+template <class T>
+[[gnu::always_inline]] inline __m256i first_lanes(int count) {
+  if constexpr (sizeof(T) == 4)
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  else
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+template <class T>
+[[gnu::always_inline]] inline Vec<T> load_some(const T* p, int count, Vec<T> padding) {
+  const __m256i mask = first_lanes<T>(count);
+  if constexpr (sizeof(T) == 4)
+    return (Vec<T>)_mm256_blendv_ps((__m256)padding, _mm256_maskload_ps(p, mask), (__m256)mask);
+  else
+    return (Vec<T>)_mm256_blendv_pd((__m256d)padding, _mm256_maskload_pd(p, mask), (__m256d)mask);
+}
+template <class T>
+[[gnu::always_inline]] inline void store_some(T* p, Vec<T> v, int count) {
+  if constexpr (sizeof(T) == 4)
+    _mm256_maskstore_ps(p, first_lanes<T>(count), (__m256)v);
+  else
+    _mm256_maskstore_pd(p, first_lanes<T>(count), (__m256d)v);
+}
+#else
+template <class T>
+[[gnu::always_inline]] inline Vec<T> load_some(const T* p, int count, Vec<T> padding) {
+  std::memcpy(&padding, p, static_cast<size_t>(count) * sizeof(T));
+  return padding;
+}
+template <class T>
+[[gnu::always_inline]] inline void store_some(T* p, Vec<T> v, int count) {
+  std::memcpy(p, &v, static_cast<size_t>(count) * sizeof(T));
+}
+#endif
+
 template <class T>
 [[gnu::always_inline]] inline Vec<T> load_part(const T* p, int count, T padding) {
-  using V = Vec<T>;
-  if (count == kLanes<T>) return load_vec<V>(p);
-  V v = splat<V>(padding);
-  std::memcpy(&v, p, static_cast<size_t>(count) * sizeof(T));
-  return v;
+  if (count == kLanes<T>) return load_vec<Vec<T>>(p);
+  return load_some<T>(p, count, splat<Vec<T>>(padding));
 }
 template <class T>
 [[gnu::always_inline]] inline void store_part(T* p, Vec<T> v, int count) {
   if (count == kLanes<T>)
     store_vec(p, v);
   else
-    std::memcpy(p, &v, static_cast<size_t>(count) * sizeof(T));
+    store_some<T>(p, v, count);
 }
 
 }  // namespace

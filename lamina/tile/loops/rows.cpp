@@ -5,6 +5,18 @@
 namespace lamina::tile::LAMINA_TILE_LEVEL {
 namespace {
 
+template <class T, int kCount>
+[[gnu::always_inline]] inline T max_of_halves(typename Pack<T, kCount>::type v) {
+  if constexpr (kCount == 2) {
+    return v[0] > v[1] ? v[0] : v[1];
+  } else {
+    using Half = typename Pack<T, kCount / 2>::type;
+    Half half[2];
+    __builtin_memcpy(half, &v, sizeof v);
+    return max_of_halves<T, kCount / 2>(half[0] > half[1] ? half[0] : half[1]);
+  }
+}
+
 template <class T>
 [[gnu::always_inline]] inline T row_max(const T* x, int64_t n) {
   using V = Vec<T>;
@@ -26,9 +38,7 @@ template <class T>
   best[0] = best[0] > best[1] ? best[0] : best[1];
   best[2] = best[2] > best[3] ? best[2] : best[3];
   best[0] = best[0] > best[2] ? best[0] : best[2];
-  T result = kLowest;
-  for (int k = 0; k < W; ++k) result = best[0][k] > result ? best[0][k] : result;
-  return result;
+  return max_of_halves<T, W>(best[0]);
 }
 
 // A NaN anywhere makes the sum, and so the whole row, NaN.
@@ -99,6 +109,49 @@ void log_softmax_backward(void* out, const void* grad, const void* y_v, int64_t 
   }
 }
 
+// --- short rows -------------------------------------------------------------------------------------------------------
+// kShortRows rows side by side, element k of row r at [k * kShortRows + r]: a lane is a row, whose elements are added in
+// their order.
+template <class T, Softmax kKind>
+void short_rows(void* out, const void* first, const void* second, int64_t n) {
+  using V = Vec<T>;
+  constexpr int W = kLanes<T>;
+  for (int r = 0; r < kShortRows; r += W) {
+    auto* o = static_cast<T*>(out) + r;
+    auto* x = static_cast<const T*>(first) + r;
+    const auto at = [](const T* p, int64_t k) { return load_vec<V>(p + k * kShortRows); };
+    V sum = {};
+    if constexpr (kKind == Softmax::softmax || kKind == Softmax::log_softmax) {
+      V top = at(x, 0);
+      for (int64_t k = 1; k < n; ++k) {
+        const V v = at(x, k);
+        top = v > top ? v : top;
+      }
+      for (int64_t k = 0; k < n; ++k) {
+        const V e = v_exp(at(x, k) - top);
+        if constexpr (kKind == Softmax::softmax) store_vec(o + k * kShortRows, e);
+        sum += e;
+      }
+      if constexpr (kKind == Softmax::softmax) {
+        const V scale = T(1) / sum;
+        for (int64_t k = 0; k < n; ++k) store_vec(o + k * kShortRows, V(at(o, k) * scale));
+      } else {
+        const V log_sum = v_log(sum);
+        for (int64_t k = 0; k < n; ++k) store_vec(o + k * kShortRows, V(at(x, k) - top - log_sum));
+      }
+    } else {
+      auto* y = static_cast<const T*>(second) + r;
+      for (int64_t k = 0; k < n; ++k)
+        sum += kKind == Softmax::softmax_backward ? V(at(x, k) * at(y, k)) : at(x, k);
+      for (int64_t k = 0; k < n; ++k) {
+        const V v = kKind == Softmax::softmax_backward ? V((at(x, k) - sum) * at(y, k))
+                                                       : V(at(x, k) - v_exp(at(y, k)) * sum);
+        store_vec(o + k * kShortRows, v);
+      }
+    }
+  }
+}
+
 // In double whatever the type: a row of floats cannot lose digits.
 template <class T>
 void moments(double* mean, double* m2, const void* in, int64_t n) {
@@ -137,6 +190,10 @@ void fill(Level& l) {
   r.log_softmax = log_softmax<T>;
   r.softmax_backward = softmax_backward<T>;
   r.log_softmax_backward = log_softmax_backward<T>;
+  r.short_rows[int(Softmax::softmax)] = short_rows<T, Softmax::softmax>;
+  r.short_rows[int(Softmax::log_softmax)] = short_rows<T, Softmax::log_softmax>;
+  r.short_rows[int(Softmax::softmax_backward)] = short_rows<T, Softmax::softmax_backward>;
+  r.short_rows[int(Softmax::log_softmax_backward)] = short_rows<T, Softmax::log_softmax_backward>;
   r.moments = moments<T>;
 }
 

@@ -135,7 +135,8 @@ class profile:  # noqa: N801
         self.record_shapes = record_shapes or with_flops
         self.profile_memory, self.with_stack = profile_memory, with_stack
         self.use_cpu, self.use_device = use_cpu, use_device
-        self.function_events: EventList | None = None
+        self._heard: Any = None
+        self._read_events: EventList | None = None
         self._running = False
 
     def __enter__(self) -> profile | None:
@@ -145,10 +146,7 @@ class profile:  # noqa: N801
         return self
 
     def _start(self) -> None:
-        from lamina.explain._events import OWN
-
-        values = self.record_shapes or self.profile_memory
-        _C._trace_start(values, self.with_stack, False, "" if self.with_stack else OWN)
+        _C._trace_start(self.record_shapes, self.with_stack, self.profile_memory, "")
         self._running = True
 
     def __exit__(self, *exception: object) -> bool:
@@ -158,18 +156,27 @@ class profile:  # noqa: N801
 
     def _stop(self) -> None:
         self._running = False
-        self._trace = _C._trace_stop()
-        self.function_events = events_of(
-            self._trace,
-            record_shapes=self.record_shapes,
-            with_stack=self.with_stack,
-            profile_memory=self.profile_memory,
-        )
+        self._heard = _C._trace_stop()
+        self._read_events = None
+
+    @property
+    def function_events(self) -> EventList | None:
+        """The events; None while the block runs. They are made of what was heard when first asked for."""
+        if self._read_events is None and self._heard is not None:
+            self._read_events = events_of(
+                _C._trace_read(self._heard),
+                record_shapes=self.record_shapes,
+                with_stack=self.with_stack,
+                profile_memory=self.profile_memory,
+            )
+            self._heard = None
+        return self._read_events
 
     def _events(self) -> EventList:
-        if self.function_events is None:
+        events = self.function_events
+        if events is None:
             raise RuntimeError("Profiler didn't finish running")
-        return self.function_events
+        return events
 
     def __iter__(self):
         return iter(self._events())

@@ -10,8 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from lamina import _C
-from lamina.explain._events import OWN, Call, TensorNote, Value, build, overloads, why_not
-from lamina.explain._text import bytes_text, time_text
+from lamina.explain._events import (
+    FLOORS,
+    OWN,
+    Call,
+    TensorNote,
+    Value,
+    at_the_border,
+    build,
+    overloads,
+    why_not,
+)
+from lamina.explain._text import bytes_text, loop_text, memory_text, signature_text, time_text
 
 __all__ = ["Difference", "Explanation"]
 
@@ -25,20 +35,52 @@ class Explanation:
     """
 
     def __init__(self) -> None:
-        self.calls: list[Call] = []  # all, in the order in which they began
-        self.memory_events: list[tuple[int, int, int, int]] = []  # time, block, bytes, call
         self.result: Any = None
-        self.started = self.stopped = 0
+        self._heard: Any = None  # what has not been read yet
+        self._calls: list[Call] = []
+        self._memory_events: list[tuple[int, int, int, int]] = []
+        self._span = (0, 0)
 
     def __enter__(self) -> Explanation:
         _C._trace_start(True, False, True, OWN)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        trace = _C._trace_stop()
-        self.calls = build(trace)
-        self.memory_events = trace["memory"]
-        self.started, self.stopped = trace["started"], trace["stopped"]
+        self._heard = _C._trace_stop()
+
+    def _read(self) -> None:
+        """Makes calls of the records, at the first question."""
+        if self._heard is None:
+            return
+        trace = _C._trace_read(self._heard)
+        self._heard = None
+        self._calls = build(trace)
+        self._memory_events = trace["memory"]
+        self._span = trace["started"], trace["stopped"]
+
+    @property
+    def calls(self) -> list[Call]:
+        """All calls in the order in which they began."""
+        self._read()
+        return self._calls
+
+    @property
+    def memory_events(self) -> list[tuple[int, int, int, int]]:
+        """(time, block, bytes, call) of every block taken (positive) or given back (negative)."""
+        self._read()
+        return self._memory_events
+
+    @property
+    def started(self) -> int:
+        """Nanoseconds of the steady clock when watching began."""
+        self._read()
+        return self._span[0]
+
+    @property
+    def stopped(self) -> int:
+        """The same when it ended."""
+        self._read()
+        return self._span[1]
 
     @property
     def roots(self) -> list[Call]:
@@ -78,7 +120,12 @@ class Explanation:
         else:
             yield f"{pad}{call.kind} {call.name}   {time_text(call.duration)}"
         inner = pad + "    "
-        if call.kind == "call" and depth == 1:
+        if call.kind == "call" and call.outer:
+            way_in, way_back = call.border
+            taken = signature_text(call)
+            if taken or way_in or way_back:
+                times = f"{time_text(way_in)} in, {time_text(way_back)} back"
+                yield f"{inner}border {taken or 'without matching'}; {times}"
             for overload, reason in self.other_overloads(call):
                 yield f"{inner}not {overload}: {reason}"
         if call.keys:
@@ -92,15 +139,19 @@ class Explanation:
             by = f" ({isa})" if isa else ""
             count = f", {elements} elements" if elements else ""
             yield f"{inner}ran {family}: {name}{by}{count}"
-        for chunks, threads in call.chunks:
-            yield f"{inner}in {chunks} chunks on {threads} threads"
+        for chunks, threads, ns in call.loops:
+            yield f"{inner}{loop_text(chunks, threads)}, {time_text(ns)}"
         if call.allocated or call.freed:
-            yield f"{inner}took {bytes_text(call.allocated)}, gave back {bytes_text(call.freed)}"
+            yield f"{inner}{memory_text(call)}"
         for child in call.children:
             yield from self._call_lines(child, depth + 1)
 
     def other_overloads(self, call: Call) -> list[tuple[str, str]]:
-        """(overload, reason) of the functional overloads that were not chosen."""
+        """(overload, reason) of the functional overloads that were not chosen.
+
+        The reason is what the border found when it matched the arguments; for overloads that share the signature it
+        took, and for calls that did not come through it, it follows from the schema.
+        """
         if "::" not in call.name:
             return []
         out = []
@@ -108,16 +159,19 @@ class Explanation:
             name = schema.split("(", 1)[0]
             if name.split("::")[-1] == call.name.split("::")[-1] or "!)" in schema:
                 continue
-            reason = why_not(call, schema) or "the chosen one comes first"
+            reason = (
+                at_the_border(call, schema) or why_not(call, schema) or "the chosen one comes first"
+            )
             out.append((name.split("::")[-1], reason))
         return out
 
     def floors(self) -> dict[str, int]:
-        """Nanoseconds of all calls by floor."""
-        total: dict[str, int] = {}
+        """Nanoseconds by floor. "Python" is what lies between the calls: the program's own lines and the package's."""
+        total = dict.fromkeys(FLOORS, 0)
         for call in self.roots:
             for name, ns in call.floors().items():
-                total[name] = total.get(name, 0) + ns
+                total[name] += ns
+        total["Python"] += max(self.stopped - self.started - sum(total.values()), 0)
         return total
 
     # --- as data
@@ -143,7 +197,8 @@ class Explanation:
             "keys": c.keys,
             "rule": c.rule,
             "where": c.where,
-            "not_chosen": self.other_overloads(c) if c.parent is None else [],
+            "border": _json_border(c),
+            "not_chosen": self.other_overloads(c) if c.outer else [],
             "arguments": [_json_value(a) for a in c.arguments],
             "results": [_json_value(r) for r in c.results],
             "failed": c.failed,
@@ -153,11 +208,13 @@ class Explanation:
                 {"family": f, "name": n, "isa": isa, "elements": e} for f, n, isa, e in c.kernels
             ],
             "refusals": [{"kernel": k, "reason": r} for k, r in c.refusals],
-            "chunks": [{"chunks": n, "threads": t} for n, t in c.chunks],
+            "chunks": [{"chunks": n, "threads": t, "ns": ns} for n, t, ns in c.loops],
             "bytes_allocated": c.allocated,
+            "bytes_reused": c.reused,
             "bytes_freed": c.freed,
             "begin_ns": c.begin - self.started,
             "duration_ns": c.duration,
+            "floors_ns": c.floors(),
             "calls": [self._json(child) for child in c.children],
         }
 
@@ -222,7 +279,9 @@ def _changed(a: Call, b: Call) -> Iterator[str]:
     for what, x, y in (
         ("arguments", list(map(_compared, a.arguments)), list(map(_compared, b.arguments))),
         ("results", list(map(_compared, a.results)), list(map(_compared, b.results))),
+        ("signature", signature_text(a), signature_text(b)),
         ("keys", a.keys, b.keys),
+        ("rule", a.rule, b.rule),
         ("table entry", a.where, b.where),
         ("recorded node", a.node, b.node),
         ("saved", [(n, str(t)) for n, t in a.saved], [(n, str(t)) for n, t in b.saved]),
@@ -230,6 +289,7 @@ def _changed(a: Call, b: Call) -> Iterator[str]:
         ("refusals", a.refusals, b.refusals),
         ("chunks and threads", a.chunks, b.chunks),
         ("bytes taken", a.allocated, b.allocated),
+        ("bytes given back", a.freed, b.freed),
         ("failed", a.failed, b.failed),
     ):
         if x != y:
@@ -269,6 +329,22 @@ def _json_tensor(t: TensorNote) -> dict[str, Any]:
         "offset": t.offset,
         "nbytes": t.nbytes,
         "requires_grad": t.requires_grad,
+    }
+
+
+def _json_border(c: Call) -> dict[str, Any] | None:
+    if not c.outer or c.entrance is None:
+        return None
+    way_in, way_back = c.border
+    tried = [
+        {"signature": text, "chosen": n == c.entrance.chosen, "mismatch": reason}
+        for n, (text, reason) in enumerate(c.entrance.signatures)
+    ]
+    return {
+        "in_ns": way_in,
+        "back_ns": way_back,
+        "function": c.entrance.function,
+        "signatures": tried,
     }
 
 

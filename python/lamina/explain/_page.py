@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from lamina.explain._events import Call, TensorNote, Value
-from lamina.explain._text import bytes_text, time_text
+from lamina.explain._text import bytes_text, loop_text, memory_text, signature_text, time_text
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2433; --paper: #fbfbfd; --line: #d5d9e2; --soft: #eef0f5; --accent: #2f6fdb;
@@ -26,7 +26,7 @@ th { font-weight: 600; white-space: nowrap; width: 12rem; }
 .bar span { color: #fff; font-size: 0.8rem; padding: 0 0.4rem; overflow: hidden; white-space: nowrap; }
 svg { vertical-align: middle; margin-right: 0.8rem; } svg text { fill: var(--ink); font: 9px ui-monospace, monospace; }
 """
-COLOURS = ("#4c78a8", "#8456b8", "#b4560c", "#2f8f5b", "#a33b5a", "#54767b")
+COLOURS = ("#6b7280", "#4c78a8", "#8456b8", "#b4560c", "#2f8f5b", "#a33b5a", "#54767b")
 
 
 def document(title: str, body: str) -> str:
@@ -98,14 +98,16 @@ def _floors(explanation, call: Call) -> list[tuple[str, str]]:
         rows.append(("1 program", f"<code>{escape(file)}:{number}</code> in {escape(function)}"))
     if call.kind == "call":
         rows.append(("2 Python", f"<code>{escape(call.schema)}</code>{_pictures(call)}"))
-    if call.parent is None:
-        text = ""
-        if call.entered:
-            text = f"{time_text(call.begin - call.entered)} from the call to the dispatcher"
+    if call.kind == "call" and call.outer and call.entrance is not None:
+        way_in, way_back = call.border
+        taken = signature_text(call) or "nothing had to be matched"
+        text = (
+            f"<code>{escape(taken)}</code><br>{time_text(way_in)} from the call to the dispatcher, "
+            f"{time_text(way_back)} back"
+        )
         for overload, reason in explanation.other_overloads(call):
             text += f"<br>not <code>{escape(overload)}</code>: {escape(reason)}"
-        if text:
-            rows.append(("3 border", text))
+        rows.append(("3 border", text))
     if call.keys:
         keys = ", ".join(f"<b>{k}</b>" if k == call.key else k for k in call.keys)
         text = f"keys {keys}: {escape(call.rule)} of <code>{escape(call.where)}</code>"
@@ -126,11 +128,10 @@ def _floors(explanation, call: Call) -> list[tuple[str, str]]:
         refused = [f"{escape(k)} refused: {escape(r)}" for k, r in call.refusals]
         rows.append(("5 kernels", "<br>".join(ran + refused)))
     if call.allocated or call.freed:
-        rows.append(
-            ("6 memory", f"took {bytes_text(call.allocated)}, gave back {bytes_text(call.freed)}")
-        )
-    if call.chunks:
-        rows.append(("7 queue", "<br>".join(f"{n} chunks on {t} threads" for n, t in call.chunks)))
+        rows.append(("6 memory", f"{memory_text(call)}, {time_text(call.allocator)}"))
+    if call.loops:
+        loops = [f"{loop_text(n, t)}, {time_text(ns)}" for n, t, ns in call.loops]
+        rows.append(("7 queue", "<br>".join(loops)))
     machines = sorted({isa for _, _, isa, _ in call.kernels if isa})
     if machines:
         rows.append(("8 machine", ", ".join(map(escape, machines))))
