@@ -89,8 +89,9 @@ PyObject* cpu(PyObject* self, PyObject*) {
 }
 PyObject* cuda(PyObject*, PyObject* const*, Py_ssize_t, PyObject*) {
   LAMINA_BORDER_BEGIN
-  raise_python(PyExc_AssertionError,
-               "cuda(): Torch not compiled with CUDA enabled (Lamina has no memory on that device)");
+  raise_python(
+      PyExc_AssertionError,
+      "cuda(): Torch not compiled with CUDA enabled (Lamina has no memory on that device)");
   LAMINA_BORDER_END
 }
 PyObject* type_as(PyObject* self, PyObject* other) {

@@ -95,8 +95,9 @@ void dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-// Whether this thread may use Python objects. An interpreter that shuts down no longer counts as initialized, but it
-// still runs destructors and the garbage collector, on the thread that holds it.
+// Whether this thread may use Python objects. An interpreter that shuts down no longer counts as
+// initialized, but it still runs destructors and the garbage collector, on the thread that holds
+// it.
 bool python_is_usable() {
   if (Py_IsInitialized()) return true;
   PyThreadState* mine = PyGILState_GetThisThreadState();
@@ -107,8 +108,9 @@ bool python_is_usable() {
 #endif
 }
 
-// A tensor that owns its object dies. Without the interpreter there is nobody to tell: both stay until the process ends,
-// for the collector may still come to the object, which points to the tensor.
+// A tensor that owns its object dies. Without the interpreter there is nobody to tell: both stay
+// until the process ends, for the collector may still come to the object, which points to the
+// tensor.
 bool release_object(void* object) noexcept {
   if (!python_is_usable()) {
     as_object(static_cast<PyObject*>(object))->value.impl()->revive();
