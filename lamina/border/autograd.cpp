@@ -465,7 +465,8 @@ PyMethodDef autograd_functions[] = {
     {"_autograd_backward", fast(backward_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"_autograd_grad", fast(grad_function), METH_FASTCALL | METH_KEYWORDS,
      "grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False,\n"
-     "     only_inputs=True, allow_unused=None, is_grads_batched=False, materialize_grads=False)\n\n"
+     "     only_inputs=True, allow_unused=None, is_grads_batched=False, "
+     "materialize_grads=False)\n\n"
      "Gradients of the sum of outputs with respect to inputs: a tuple of tensors, one for each "
      "input.\n\n"
      "grad_outputs are the gradients of the outputs, 1 where they are None. Raises RuntimeError "

@@ -41,7 +41,7 @@ namespace {
 PyObject* set_threads(PyObject*, PyObject* n) {
   LAMINA_BORDER_BEGIN
   if (!is_int(n))
-    raise_type(std::string("set_num_threads expects an int, but got ") + Py_TYPE(n)->tp_name);
+    raise_runtime(std::string("set_num_threads expects an int, but got ") + Py_TYPE(n)->tp_name);
   const int64_t v = to_int(n);
   LAMINA_CHECK(v > 0, "set_num_threads expects a positive integer; got ", v);
   queue::set_num_threads(static_cast<int>(v > queue::kMaxThreads ? queue::kMaxThreads : v));
@@ -259,11 +259,16 @@ PyMethodDef functions[] = {
     {"get_default_device", get_device, METH_NOARGS, "The device of new tensors."},
     {"set_default_device", set_device, METH_O, "Sets the device of new tensors."},
     {"is_tensor", is_tensor_function, METH_O, "Whether an object is a Tensor."},
-    {"is_floating_point", is_floating_point_function, METH_O, "Whether a tensor's type is a real floating-point one."},
+    {"is_floating_point", is_floating_point_function, METH_O,
+     "Whether a tensor's type is a real floating-point one."},
     {"is_complex", is_complex_function, METH_O, "Whether a tensor's type is complex."},
-    {"is_conj", is_conj_function, METH_O, "Whether a tensor is marked as conjugate, to be computed when it is read."},
-    {"is_neg", is_neg_function, METH_O, "Whether a tensor is marked as negative, to be computed when it is read."},
-    {"is_nonzero", is_nonzero_function, METH_O, "Whether the one element of a tensor is not zero. Raises RuntimeError for another number of elements."},
+    {"is_conj", is_conj_function, METH_O,
+     "Whether a tensor is marked as conjugate, to be computed when it is read."},
+    {"is_neg", is_neg_function, METH_O,
+     "Whether a tensor is marked as negative, to be computed when it is read."},
+    {"is_nonzero", is_nonzero_function, METH_O,
+     "Whether the one element of a tensor is not zero. Raises RuntimeError for another number of "
+     "elements."},
     {"numel", numel_function, METH_O, "Number of elements."},
     {"promote_types", promote, METH_VARARGS, "The smallest type that both convert to."},
     {"can_cast", fast(can_cast_function), METH_VARARGS | METH_KEYWORDS,

@@ -46,9 +46,11 @@ void add(PyObject* module, PyTypeObject* type, const char* const (&texts)[N],
 
 }  // namespace
 
-PyTypeObject layout_type = make_type("lamina.layout", "How the elements of a tensor lie in memory: lamina.strided.");
-PyTypeObject memory_format_type = make_type(
-    "lamina.memory_format", "Order of the dimensions in memory: lamina.contiguous_format, channels_last.");
+PyTypeObject layout_type =
+    make_type("lamina.layout", "How the elements of a tensor lie in memory: lamina.strided.");
+PyTypeObject memory_format_type =
+    make_type("lamina.memory_format",
+              "Order of the dimensions in memory: lamina.contiguous_format, channels_last.");
 
 void add_layouts(PyObject* module) {
   checked(PyType_Ready(&layout_type));

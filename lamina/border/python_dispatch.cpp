@@ -115,9 +115,9 @@ bool call_handler(PyObject* owner, PyObject* overload, PyObject* types, const Ca
   const Ref rule = rule_of(type, overload);
   Ref result;
   if (rule) {
-    result = owned(PyObject_CallFunctionObjArgs(rule.get(), is_tensor(owner) ? type : owner,
-                                                overload, types, a.args.get(), a.kwargs.get(),
-                                                nullptr));
+    result =
+        owned(PyObject_CallFunctionObjArgs(rule.get(), is_tensor(owner) ? type : owner, overload,
+                                           types, a.args.get(), a.kwargs.get(), nullptr));
   } else {
     Ref handler = owned(PyObject_GetAttr(owner, dispatch_name()));
     result = owned(PyObject_CallFunctionObjArgs(handler.get(), overload, types, a.args.get(),

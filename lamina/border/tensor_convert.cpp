@@ -87,9 +87,11 @@ PyObject* cpu(PyObject* self, PyObject*) {
   return converted(self, std::nullopt, kCpu, false, std::nullopt);
   LAMINA_BORDER_END
 }
-PyObject* cuda(PyObject* self, PyObject*) {
+PyObject* cuda(PyObject*, PyObject* const*, Py_ssize_t, PyObject*) {
   LAMINA_BORDER_BEGIN
-  return converted(self, std::nullopt, Device{DeviceType::CUDA, -1}, false, std::nullopt);
+  raise_python(
+      PyExc_AssertionError,
+      "cuda(): Torch not compiled with CUDA enabled (Lamina has no memory on that device)");
   LAMINA_BORDER_END
 }
 PyObject* type_as(PyObject* self, PyObject* other) {
@@ -167,7 +169,7 @@ PyMethodDef tensor_convert_methods[] = {
     {"byte", fast(overridable_fast<"byte", to_type<ScalarType::UInt8>>), kFast, "To uint8."},
     {"bool", fast(overridable_fast<"bool", to_type<ScalarType::Bool>>), kFast, "To bool."},
     {"cpu", overridable<"cpu", cpu>, METH_NOARGS, "To the CPU."},
-    {"cuda", overridable<"cuda", cuda>, METH_NOARGS, "To a GPU."},
+    {"cuda", fast(overridable_fast<"cuda", cuda>), METH_FASTCALL | METH_KEYWORDS, "To a GPU."},
     {"type_as", overridable<"type_as", type_as>, METH_O, "To the type of another tensor."},
     {"as_subclass", as_subclass, METH_O, "The same tensor as an object of a subclass."},
     {"_make_subclass", fast(make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},

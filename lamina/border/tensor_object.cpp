@@ -95,8 +95,9 @@ void dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-// Whether this thread may use Python objects. An interpreter that shuts down no longer counts as initialized, but it
-// still runs destructors and the garbage collector, on the thread that holds it.
+// Whether this thread may use Python objects. An interpreter that shuts down no longer counts as
+// initialized, but it still runs destructors and the garbage collector, on the thread that holds
+// it.
 bool python_is_usable() {
   if (Py_IsInitialized()) return true;
   PyThreadState* mine = PyGILState_GetThisThreadState();
@@ -107,8 +108,9 @@ bool python_is_usable() {
 #endif
 }
 
-// A tensor that owns its object dies. Without the interpreter there is nobody to tell: both stay until the process ends,
-// for the collector may still come to the object, which points to the tensor.
+// A tensor that owns its object dies. Without the interpreter there is nobody to tell: both stay
+// until the process ends, for the collector may still come to the object, which points to the
+// tensor.
 bool release_object(void* object) noexcept {
   if (!python_is_usable()) {
     as_object(static_cast<PyObject*>(object))->value.impl()->revive();
@@ -320,6 +322,9 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
                      IntList(sizes));
       value = empty_contiguous(sizes, default_dtype(), kCpu);
     } else if (n == 1) {
+      if (!PySequence_Check(first))
+        raise_type(std::string("new(): data must be a sequence (got ") + Py_TYPE(first)->tp_name +
+                   ")");
       value = tensor_from_data(first, default_dtype(), kCpu);
     } else {
       raise_type("new(): invalid combination of arguments; expected sizes, a sequence or a tensor");

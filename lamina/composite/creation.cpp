@@ -321,8 +321,8 @@ Tensor randperm(int64_t n, const Generator& g, Dtype dtype, MaybeLayout layout, 
   (void)pin;
   const ScalarType type = dtype.value_or(ScalarType::Int64);
   LAMINA_CHECK(!(type == ScalarType::UInt8 && n > 256) && !(type == ScalarType::Int8 && n > 128),
-               "randperm: value cannot be converted to type ", type, " without overflow; got n=",
-               n);
+               "randperm: value cannot be converted to type ", type,
+               " without overflow; got n=", n);
   return ops::_randperm(n, g, dtype.value_or(ScalarType::Int64), device.value_or(kCpu));
 }
 Tensor random_to(const Tensor& self, int64_t to, const Generator& g) {

@@ -103,8 +103,8 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
   const Tensor folded =
       ops::reshape(ops::permute(weight, IntList({1, 0, 2})), IntList({a, out * b}));
   const Tensor products = ops::reshape(ops::mm(left, folded), IntList({left.size(0), out, b}));
-  const Tensor sum = ops::sum(products * ops::unsqueeze(right, 1), IntList({2}), false,
-                              products.dtype());
+  const Tensor sum =
+      ops::sum(products * ops::unsqueeze(right, 1), IntList({2}), false, products.dtype());
   const Tensor result = ops::reshape(sum, sizes);
   return bias.defined() ? result + bias : result;
 }

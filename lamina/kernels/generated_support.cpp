@@ -43,6 +43,7 @@ void check_readable(TensorList tensors, const char* op) {
 }
 
 void write_result(const Tensor& out, const Tensor& result, const char* op) {
+  if (autograd::recording(out)) autograd::raise_out_recorded(op);
   check_no_internal_overlap(out, op);
   prepare_out(out, result.sizes(), result.dtype(), result.device(), op);
   copy_values(out, result);

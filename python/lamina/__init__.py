@@ -42,6 +42,11 @@ for _module, _name in (
     ("compiler", "compile"),
     ("accelerator", "get_device_module"),
     *(
+        ("_checks", "_check" + end)
+        for end in ("", "_index", "_is_size", "_not_implemented", "_tensor_all", "_tensor_all_with",
+                    "_type", "_value", "_with")
+    ),
+    *(
         ("_settings", name)
         for name in (
             "get_num_interop_threads", "set_num_interop_threads", "use_deterministic_algorithms",
@@ -217,6 +222,12 @@ def _attach():
         "record_stream",
         "is_distributed",
         "is_coalesced",
+        "coalesce",
+        "indices",
+        "values",
+        "_indices",
+        "_values",
+        "dequantize",
         "to_dense",
         "__dlpack__",
         "__dlpack_device__",

@@ -219,11 +219,7 @@ def tensordot(a, b, dims=2, out=None):
     left = a.permute(keep_a + dims_a).reshape(math.prod(a.shape[d] for d in keep_a), k)
     right = b.permute(dims_b + keep_b).reshape(k, math.prod(b.shape[d] for d in keep_b))
     result = _C.mm(left, right).reshape(shape)
-    if out is not None and out.dtype != result.dtype:
-        raise RuntimeError(
-            f"tensordot: expected the result to have dtype {result.dtype}; got out of {out.dtype}"
-        )
-    return given("tensordot", result, out)
+    return given("tensordot", result, out, same_type=True)
 
 
 def _wrapped(dims, t):
@@ -434,9 +430,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
         input, indices = input.expand(wide), indices.expand(thin)
         n = input.shape[dim]
         result = input.gather(dim, _C.where(indices < 0, indices + n, indices))
-    if out is not None and out.dtype != result.dtype:
-        raise RuntimeError(f"take_along_dim: expected out of dtype {result.dtype}; got {out.dtype}")
-    return given("take_along_dim", result, out)
+    return given("take_along_dim", result, out, same_type=True)
 
 
 def _triangle(mask, dtype):
@@ -487,7 +481,7 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
     """Smallest and largest, a named tuple (min, max)."""
     dims = [] if dim is None else [dim]
     result = _aminmax(_C.amin(input, dims, keepdim), _C.amax(input, dims, keepdim))
-    return given("aminmax", result, out)
+    return given("aminmax", result, out, same_type=True)
 
 
 @overridable
@@ -572,11 +566,7 @@ def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
         sums = (A if dtype is None else A.to(dtype)).abs().sum(along, keepdim=True)
         result = sums.amax(left, True) if ord > 0 else sums.amin(left, True)
         result = result if keepdim else result.squeeze((a, b))
-        if out is not None and out.dtype != result.dtype:
-            raise RuntimeError(
-                f"linalg.norm: expected out of dtype {result.dtype}; got {out.dtype}"
-            )
-        return given("linalg.norm", result, out)
+        return given("linalg.norm", result, out, same_type=True)
     from lamina._missing import missing
 
     raise missing(f"torch.linalg.norm with ord={ord!r} of matrices")

@@ -58,6 +58,8 @@ def make(dtype, args, device=None):
         return first.detach()
     if isinstance(first, _C.UntypedStorage):
         return _C._from_storage(first, dtype)
+    if not (hasattr(type(first), "__len__") and hasattr(type(first), "__getitem__")):
+        raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
     return _C.tensor(first, dtype=dtype)
 
 

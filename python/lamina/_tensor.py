@@ -159,9 +159,29 @@ def type(self, dtype=None, non_blocking=False, **_):  # noqa: A001
         if not matches:
             raise ValueError(f"invalid type: {dtype!r}")
         dtype = getattr(_C, matches[0])
-    elif not isinstance(dtype, (_C.dtype, type)):
+    elif not isinstance(dtype, (_C.dtype, builtins.type)):
         raise TypeError(f"dtype must be a type, str, or dtype object; got {dtype!r}")
     return self.to(dtype)
+
+
+def _of_sparse(name):
+    def method(self, *args, **kwargs):
+        raise RuntimeError(
+            f"{name}: expected sparse tensor layout but got Strided; there are no sparse tensors here"
+        )
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = "Raises RuntimeError: the tensor is not sparse."
+    return method
+
+
+for _name in ("coalesce", "indices", "values", "_indices", "_values"):
+    globals()[_name] = _of_sparse(_name)
+
+
+def dequantize(self):
+    """The tensor in float32: there are no quantized types."""
+    return self.to(_C.float32)
 
 
 def nonzero(self, *, as_tuple=False):

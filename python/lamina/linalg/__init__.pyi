@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from lamina._border import dtype
 from lamina._ops import Tensor
-from lamina._ops import matmul as matmul
 from lamina._ops_linalg import *
 
 def norm(
