@@ -51,6 +51,9 @@ def _numbers(g, shape, dtype, low, high):
 
 # Where the operands of a pointwise operator lie; by default between 0.2 and 1.3.
 RANGES = {
+    "special_ndtri": [(0.2, 0.8)],
+    "_logit": [(0.2, 0.8)],
+    "special_zeta": [(1.5, 3.0), (0.5, 2.0)],
     "acosh": [(1.2, 3.0)],
     "asin": [(-0.8, 0.8)],
     "acos": [(-0.8, 0.8)],
@@ -120,6 +123,7 @@ NUMBERS = {
     "exponent": 2.5,
     "weight": 0.3,
     "scale": 0.8,
+    "n": 2,
     "input_scale": 1.2,
     "lambd": 0.6,
     "delta": 0.9,
@@ -142,7 +146,7 @@ def _pointwise(op, dtype, seed):
             fixed[p.name] = lamina.tensor([[True, False], [False, False], [True, True]])
             continue
         low, high = ranges[k] if k < len(ranges) else (0.2, 1.3)
-        real = op.name == "complex"
+        real = op.name in ("complex", "polar")  # made of real numbers
         t = number(seed + k, low, high)(shape, F64 if real else dtype)
         if p.name in varied:
             operands.append((p.name, t))
