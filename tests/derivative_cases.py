@@ -51,6 +51,9 @@ def _numbers(g, shape, dtype, low, high):
 
 # Where the operands of a pointwise operator lie; by default between 0.2 and 1.3.
 RANGES = {
+    "special_ndtri": [(0.2, 0.8)],
+    "_logit": [(0.2, 0.8)],
+    "special_zeta": [(1.5, 3.0), (0.5, 2.0)],
     "acosh": [(1.2, 3.0)],
     "asin": [(-0.8, 0.8)],
     "acos": [(-0.8, 0.8)],
@@ -120,6 +123,7 @@ NUMBERS = {
     "exponent": 2.5,
     "weight": 0.3,
     "scale": 0.8,
+    "n": 2,
     "input_scale": 1.2,
     "lambd": 0.6,
     "delta": 0.9,
@@ -142,7 +146,7 @@ def _pointwise(op, dtype, seed):
             fixed[p.name] = lamina.tensor([[True, False], [False, False], [True, True]])
             continue
         low, high = ranges[k] if k < len(ranges) else (0.2, 1.3)
-        real = op.name == "complex"
+        real = op.name in ("complex", "polar")  # made of real numbers
         t = number(seed + k, low, high)(shape, F64 if real else dtype)
         if p.name in varied:
             operands.append((p.name, t))
@@ -213,6 +217,11 @@ def _cases(dtype):
         ("random_.from", (0, 5)),
         ("random_", ()),
         ("bernoulli_.float", (0.5,)),
+        ("bernoulli_.Tensor", (lamina.full((3,), 0.5),)),
+        ("cauchy_", ()),
+        ("exponential_", ()),
+        ("geometric_", (0.5,)),
+        ("log_normal_", ()),
     ):
         if real or name == "normal_":
 
@@ -221,6 +230,21 @@ def _cases(dtype):
                 return call(f"aten::{name}", t, *args)
 
             yield spread(name, seeded, m, inplace=True)
+    if real:
+        for form in ("scatter_reduce", "scatter_reduce_"):
+            for reduce in ("sum", "prod", "mean", "amax", "amin"):
+                for include in (True, False):
+
+                    def reduced(a, b, form=form, reduce=reduce, include=include):
+                        return getattr(a, form)(1, AT, b, reduce, include_self=include)
+
+                    yield spread(f"{form}.two", reduced, (2, 4), m, inplace=form.endswith("_"))
+        yield of("cummax", m, args=(1,))
+        yield of("cummin", m, args=(0,))
+        yield of("_logcumsumexp", m, args=(1,))
+        yield of("frexp.Tensor", m)
+    else:
+        yield of("_fft_c2c", (3, 4), args=((0, 1), 1, True))
     # ---- indexing
     yield spread("cat", lambda a, b: lamina.cat([a, b, a], 1), m, (2, 2))
     yield spread("cat", lambda a: lamina.cat([a, lamina.zeros(1, 3, dtype=dtype)], 0), m)
@@ -283,8 +307,8 @@ def _cases(dtype):
     if real:
         yield of("_softmax", m, args=(1, False))
         yield of("_log_softmax", m, args=(0, False))
-        yield of("_softmax_backward_data", m, m, args=(1,))
-        yield of("_log_softmax_backward_data", m, m, args=(1,))
+        yield of("_softmax_backward", m, m, args=(1,))
+        yield of("_log_softmax_backward", m, m, args=(1,))
         yield of("nansum", m, args=([1],))
         yield of("amax", m, args=([1],))
         yield of("amin", m, args=([], True))

@@ -43,7 +43,7 @@ Tensor cumprod_tangent(const Tensor& tangent, const Tensor& self, int64_t dim,
 
 Tensor softmax_tangent(const Tensor& tangent, const Tensor& result, int64_t dim) {
   // The matrix of derivatives is symmetric.
-  return ops::_softmax_backward_data(fit_dtype(tangent, result.dtype()), result, dim);
+  return ops::_softmax_backward(fit_dtype(tangent, result.dtype()), result, dim);
 }
 Tensor log_softmax_tangent(const Tensor& tangent, const Tensor& result, int64_t dim) {
   return log_softmax_second_grad(fit_dtype(tangent, result.dtype()), result, dim);

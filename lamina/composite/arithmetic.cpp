@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "lamina/autograd/formulas.h"
+#include "lamina/autograd/variable.h"
 #include "lamina/core/defaults.h"
 #include "lamina/core/error.h"
 #include "lamina/generated/declarations.h"
@@ -51,6 +52,49 @@ Tensor float_power(const Scalar& self, const Tensor& exponent) {
   return ops::pow(self, wide(exponent, self.is_complex()));
 }
 
+namespace {
+template <typename E>
+Tensor power_into(const Tensor& self, const E& exponent) {
+  const Tensor power = float_power(autograd::recording(self) ? ops::clone(self) : self, exponent);
+  LAMINA_CHECK(power.dtype() == self.dtype(), "float_power_: the base has dtype ",
+               legacy_name(self.dtype()), " but the operation's result requires dtype ",
+               legacy_name(power.dtype()));
+  LAMINA_CHECK(power.sizes() == self.sizes(), "float_power_: output with shape ", self.sizes(),
+               " doesn't match the broadcast shape ", power.sizes());
+  return ops::copy_(self, power);
+}
+}  // namespace
+Tensor float_power_in_place(const Tensor& self, const Tensor& exponent) {
+  return power_into(self, exponent);
+}
+Tensor float_power_in_place(const Tensor& self, const Scalar& exponent) {
+  return power_into(self, exponent);
+}
+
+Tensor nextafter(const Tensor& self, const Tensor& other) {
+  const ScalarType type = self.dtype();
+  const bool half = type == ScalarType::Float16 || type == ScalarType::BFloat16;
+  if (!half || other.dtype() != type) return ops::_nextafter(self, other);
+  // A step of a float32 is lost when it is rounded to 16 bits: the bits of numbers of one sign are
+  // in the order of their magnitudes, so the next number is the next pattern.
+  const Tensor bits = ops::view(ops::contiguous(self), ScalarType::Int16);
+  const Tensor away = ops::eq(ops::gt(other, self), ops::gt(self, Scalar(0.0)));
+  const Tensor step =
+      ops::sub(ops::mul(ops::_to_dtype(away, ScalarType::Int16), Scalar(2)), Scalar(1));
+  const Tensor stepped = ops::view(ops::add(bits, step), type);
+  const Tensor smallest = ops::view(
+      ops::full({}, Scalar(1), ScalarType::Int16, std::nullopt, self.device(), std::nullopt), type);
+  const Tensor from_zero = ops::copysign(smallest, other);
+  const Tensor moved = ops::where(ops::eq(self, Scalar(0.0)), from_zero, stepped);
+  const Tensor apart = ops::where(ops::eq(self, other), other, moved);
+  return ops::where(ops::logical_or(ops::isnan(self), ops::isnan(other)), ops::add(self, other),
+                    apart);
+}
+
+Tensor conj_physical(const Tensor& self) {
+  return self.is_complex() ? ops::_conj_physical(self) : self;
+}
+
 std::vector<Tensor> where_indices(const Tensor& condition) {
   const Tensor at = ops::nonzero(condition.dim() == 0 ? ops::unsqueeze(condition, 0) : condition);
   return ops::unbind(at, 1);
@@ -59,7 +103,9 @@ std::vector<Tensor> where_indices(const Tensor& condition) {
 Tensor clamp_scalar(const Tensor& self, const std::optional<Scalar>& min,
                     const std::optional<Scalar>& max) {
   LAMINA_CHECK(min || max, "clamp: torch.clamp: At least one of 'min' or 'max' must not be None");
-  LAMINA_CHECK(!self.is_complex(), "clamp: complex numbers have no order; got ", self);
+  LAMINA_CHECK_IMPLEMENTED(!self.is_complex(),
+                           "clamp is not supported for complex types, which have no order; got ",
+                           self);
   if (min && max) return ops::_clamp(self, *min, *max);
   return min ? ops::clamp_min(self, *min) : ops::clamp_max(self, *max);
 }
@@ -67,7 +113,9 @@ Tensor clamp_scalar(const Tensor& self, const std::optional<Scalar>& min,
 Tensor clamp_tensor(const Tensor& self, const Tensor& min, const Tensor& max) {
   LAMINA_CHECK(min.defined() || max.defined(),
                "clamp: torch.clamp: At least one of 'min' or 'max' must not be None");
-  LAMINA_CHECK(!self.is_complex(), "clamp: complex numbers have no order; got ", self);
+  LAMINA_CHECK_IMPLEMENTED(!self.is_complex(),
+                           "clamp is not supported for complex types, which have no order; got ",
+                           self);
   if (min.defined() && max.defined()) return ops::_clamp(self, min, max);
   return min.defined() ? ops::clamp_min(self, min) : ops::clamp_max(self, max);
 }

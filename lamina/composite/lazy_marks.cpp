@@ -10,7 +10,7 @@ namespace {
 
 Tensor written_out(const Tensor& t, DispatchKey key) {
   // The views take the mark off without asking this key again.
-  return key == DispatchKey::Conjugate ? ops::conj_physical(ops::_conj(t))
+  return key == DispatchKey::Conjugate ? ops::_conj_physical(ops::_conj(t))
                                        : ops::neg(ops::_neg_view(t));
 }
 

@@ -171,7 +171,7 @@ Tensor imag(const Tensor& self) {
 }
 
 Tensor resolve_conj(const Tensor& self) {
-  return self.keys().has(DispatchKey::Conjugate) ? ops::conj_physical(ops::_conj(self)) : self;
+  return self.keys().has(DispatchKey::Conjugate) ? ops::_conj_physical(ops::_conj(self)) : self;
 }
 Tensor resolve_neg(const Tensor& self) {
   return self.keys().has(DispatchKey::Negative) ? ops::neg(ops::_neg_view(self)) : self;

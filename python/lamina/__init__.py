@@ -32,7 +32,6 @@ from lamina.random import (
 from lamina.storage import *  # noqa: F403
 
 newaxis = None
-torch = _sys.modules[__name__]  # programs say torch.torch, too
 for _name in ("_chunk_cat", "_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"):
     globals()[_name] = getattr(_C, _name)
 
