@@ -253,7 +253,11 @@ def _copy_paragraph(p: RawParagraph) -> list[RawParagraph]:
     single = not schema.returns[0].type.is_list
     fields = {
         "op": f"{name}_copy{point}{overload}{dot}{rest}",
-        "variants": ["function", "out"] if single else ["function"],
+        "variants": [
+            "function",
+            *(["method"] if name == "narrow" else []),
+            *(["out"] if single else []),
+        ],
         "kind": "composite",
         "expr": f"copied({name}({', '.join(q.name for q in schema.params)}))",
         "doc": f"What {name} shows, as a copy.",

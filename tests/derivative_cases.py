@@ -217,6 +217,11 @@ def _cases(dtype):
         ("random_.from", (0, 5)),
         ("random_", ()),
         ("bernoulli_.float", (0.5,)),
+        ("bernoulli_.Tensor", (lamina.full((3,), 0.5),)),
+        ("cauchy_", ()),
+        ("exponential_", ()),
+        ("geometric_", (0.5,)),
+        ("log_normal_", ()),
     ):
         if real or name == "normal_":
 
@@ -225,6 +230,21 @@ def _cases(dtype):
                 return call(f"aten::{name}", t, *args)
 
             yield spread(name, seeded, m, inplace=True)
+    if real:
+        for form in ("scatter_reduce", "scatter_reduce_"):
+            for reduce in ("sum", "prod", "mean", "amax", "amin"):
+                for include in (True, False):
+
+                    def reduced(a, b, form=form, reduce=reduce, include=include):
+                        return getattr(a, form)(1, AT, b, reduce, include_self=include)
+
+                    yield spread(f"{form}.two", reduced, (2, 4), m, inplace=form.endswith("_"))
+        yield of("cummax", m, args=(1,))
+        yield of("cummin", m, args=(0,))
+        yield of("_logcumsumexp", m, args=(1,))
+        yield of("frexp.Tensor", m)
+    else:
+        yield of("_fft_c2c", (3, 4), args=((0, 1), 1, True))
     # ---- indexing
     yield spread("cat", lambda a, b: lamina.cat([a, b, a], 1), m, (2, 2))
     yield spread("cat", lambda a: lamina.cat([a, lamina.zeros(1, 3, dtype=dtype)], 0), m)

@@ -28,7 +28,14 @@ REFERENCE = {
     "library": ("lamina.library", "lamina.overrides"),
     "testing": ("lamina.testing",),
     "func": ("lamina.func",),
-    "namespaces": ("lamina.functional", "lamina.fft", "lamina.linalg", "lamina.special"),
+    "namespaces": (
+        "lamina.functional",
+        "lamina.fft",
+        "lamina.linalg",
+        "lamina.signal",
+        "lamina.signal.windows",
+        "lamina.special",
+    ),
     "parallel": (
         "lamina.nn.parallel.*",
         "lamina.nn.attention",

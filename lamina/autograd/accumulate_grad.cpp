@@ -28,8 +28,8 @@ class SpinLock {
   std::atomic_flag taken_;
 };
 
-// Guards every leaf's weak slot and every gradient's pointer; held for a few instructions, and nothing is locked or
-// destroyed inside.
+// Guards every leaf's weak slot and every gradient's pointer; held for a few instructions, and
+// nothing is locked or destroyed inside.
 constinit SpinLock slots;
 }  // namespace
 

@@ -117,7 +117,10 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
                "; expected ", Sizes{n, p});
   // The sum over the batch is one product of the matrices side by side.
   const Tensor left = ops::reshape(ops::permute(batch1, {1, 0, 2}), {n, b * m});
-  return ops::addmm(self, left, ops::reshape(batch2, {b * m, p}), beta, alpha);
+  const auto fitting = [&](const Scalar& s) {
+    return is_integral(self.dtype(), true) ? Scalar(s.to_int()) : s;
+  };
+  return ops::addmm(self, left, ops::reshape(batch2, {b * m, p}), fitting(beta), fitting(alpha));
 }
 
 Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p) {

@@ -160,13 +160,14 @@ template <class Signature>
 struct Boxing;
 template <class R, class... Args>
 struct Boxing<R(Args...)> {
-  // Boxed calls are rare (fallbacks, kernels written in Python) and there is one of each of these functions for every
-  // operator: cold code is compiled for size.
+  // Boxed calls are rare (fallbacks, kernels written in Python) and there is one of each of these
+  // functions for every operator: cold code is compiled for size.
   [[gnu::cold]] static void call_unboxed(RawKernel kernel, KeySet keys, Stack& stack) {
     run(kernel, keys, stack, std::index_sequence_for<Args...>());
   }
   template <size_t... I>
-  [[gnu::cold]] static void run(RawKernel kernel, KeySet keys, Stack& stack, std::index_sequence<I...>) {
+  [[gnu::cold]] static void run(RawKernel kernel, KeySet keys, Stack& stack,
+                                std::index_sequence<I...>) {
     LAMINA_CHECK(stack.size() == sizeof...(Args), "dispatch: wrong number of boxed arguments; got ",
                  stack.size(), "; expected ", sizeof...(Args));
     Stack arguments;

@@ -50,6 +50,15 @@ std::array<ResultMeta, 2> frexp_shape(const Tensor& self) {
           ResultMeta{copy(self.sizes()), ScalarType::Int32, self.device()}};
 }
 
+ResultMeta fft_shape(const Tensor& self, IntList dim, int64_t, bool) {
+  LAMINA_CHECK(is_complex(self.dtype()), "_fft_c2c: expected a complex tensor; got ", self);
+  for (const int64_t d : dim) {
+    const int64_t n = self.sizes()[wrap_dim(d, self.dim(), "fft")];
+    LAMINA_CHECK(n >= 1, "fft: Invalid number of data points (", n, ") specified; got ", self);
+  }
+  return {copy(self.sizes()), self.dtype(), self.device()};
+}
+
 ResultMeta softmax_shape(const Tensor& self, int64_t dim, bool half_to_float) {
   wrap_dim(dim, self.dim(), "softmax");
   LAMINA_CHECK_IMPLEMENTED(is_floating(self.dtype()) && !is_float8(self.dtype()),

@@ -40,9 +40,8 @@ void softmax_of_short_rows(const SoftmaxCall& call, const Along& a, const Operan
       const bool same = call.out.dtype == type;
       if (!same)
         convert_block(l, memory[3], memory_slot(call.out.dtype), memory[0], slot, kShortRows * n);
-      l.move[size_index(a.item[0])](a.at(0, first), a.stride[0][0], a.step[0],
-                                    memory[same ? 0 : 3], a.item[0], kShortRows * a.item[0],
-                                    members, n);
+      l.move[size_index(a.item[0])](a.at(0, first), a.stride[0][0], a.step[0], memory[same ? 0 : 3],
+                                    a.item[0], kShortRows * a.item[0], members, n);
     }
   });
 }

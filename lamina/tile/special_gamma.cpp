@@ -164,8 +164,8 @@ double special_polynomial(Special2 family, double x, double degree) {
     x = 2 * x - 1;
   }
   family = static_cast<Special2>(kind);
-  if (degree < 0) return 0;
   const double whole = std::trunc(degree);
+  if (whole < 0) return 0;
   const bool trigonometric = kind <= static_cast<int>(Special2::chebyshev_w);
   if (trigonometric && whole > 1000) {
     if (std::fabs(x) <= 1) {

@@ -32,6 +32,8 @@ from lamina.random import (
 from lamina.storage import *  # noqa: F403
 
 newaxis = None
+for _name in ("_chunk_cat", "_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"):
+    globals()[_name] = getattr(_C, _name)
 
 # Names of modules that few programs need; they are imported at the first call.
 for _module, _name in (
@@ -99,6 +101,11 @@ for _name in (
 _ORDER = ("median", "nanmedian", "kthvalue", "msort", "bincount", "histc")
 for _name in (*_ORDER, "searchsorted", "bucketize"):
     globals()[_name] = _lazy.later("lamina._order", _name)
+_STATISTICS = ("corrcoef", "cov", "histogram", "mode", "nanquantile", "quantile")
+for _name in (
+    *_STATISTICS, "combinations", "cumulative_trapezoid", "gradient", "histogramdd", "unravel_index",
+):  # fmt: skip
+    globals()[_name] = _lazy.later("lamina._statistics", _name)
 erfinv = _lazy.later("lamina._erfinv", "erfinv")
 pdist = _lazy.later("lamina.nn.functional", "pdist")
 GradScaler = _lazy.later("lamina.amp.grad_scaler", "GradScaler")
@@ -130,6 +137,7 @@ _SUBMODULES = (
     "overrides",
     "profiler",
     "serialization",
+    "signal",
     "special",
     "testing",
     "torch_version",
@@ -243,6 +251,8 @@ def _attach():
         setattr(Tensor, name, forward(name, "_composites"))  # noqa: F405
     for name in ("erfinv", "erfinv_"):
         setattr(Tensor, name, forward(name, "_erfinv"))  # noqa: F405
+    for name in _STATISTICS:
+        setattr(Tensor, name, forward(name, "_statistics"))  # noqa: F405
     for name in _ORDER:
         setattr(Tensor, name, forward(name, "_order"))  # noqa: F405
     Tensor.__div__ = Tensor.__truediv__  # noqa: F405

@@ -309,8 +309,8 @@ TEST(TileScan, SumsProductsAndExtremes) {
 TEST(TileSoftmax, ForwardAndBackward) {
   at_every_level([] {
     for (ScalarType t : {ScalarType::Float32, ScalarType::Float64, ScalarType::Float16})
-      for (const auto& shape :
-           std::vector<std::vector<int64_t>>{{7}, {33, 150}, {3, 2500}, {4, 70, 6}, {37, 32}, {1, 1}})
+      for (const auto& shape : std::vector<std::vector<int64_t>>{
+               {7}, {33, 150}, {3, 2500}, {4, 70, 6}, {37, 32}, {1, 1}})
         for (size_t dim = 0; dim < shape.size(); ++dim) {
           const ScalarType acc = compute_type(t);
           const double eps = t == ScalarType::Float64   ? 1e-13

@@ -24,7 +24,8 @@ struct Pack {
 template <class V, size_t... I>
 [[gnu::always_inline]] inline auto halves_added(V v, std::index_sequence<I...>) {
   constexpr int kHalf = sizeof...(I);
-  return __builtin_shufflevector(v, v, int(I)...) + __builtin_shufflevector(v, v, int(I) + kHalf...);
+  return __builtin_shufflevector(v, v, int(I)...) +
+         __builtin_shufflevector(v, v, int(I) + kHalf...);
 }
 // Sum of the lanes: halves are folded onto each other.
 template <class T, int kCount>
@@ -65,8 +66,8 @@ template <class T, class F>
   return static_cast<T>(total);
 }
 
-// Parts of a vector go through the machine's masks: a copy of so many bytes by way of memory costs more than all the
-// arithmetic of a short row.
+// Parts of a vector go through the machine's masks: a copy of so many bytes by way of memory costs
+// more than all the arithmetic of a short row.
 #if defined(__AVX512F__)
 template <class T>
 [[gnu::always_inline]] inline Vec<T> load_some(const T* p, int count, Vec<T> padding) {

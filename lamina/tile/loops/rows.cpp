@@ -109,9 +109,10 @@ void log_softmax_backward(void* out, const void* grad, const void* y_v, int64_t 
   }
 }
 
-// --- short rows -------------------------------------------------------------------------------------------------------
-// kShortRows rows side by side, element k of row r at [k * kShortRows + r]: a lane is a row, whose elements are added in
-// their order.
+// --- short rows
+// -------------------------------------------------------------------------------------------------------
+// kShortRows rows side by side, element k of row r at [k * kShortRows + r]: a lane is a row, whose
+// elements are added in their order.
 template <class T, Softmax kKind>
 void short_rows(void* out, const void* first, const void* second, int64_t n) {
   using V = Vec<T>;

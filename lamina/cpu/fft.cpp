@@ -1,0 +1,173 @@
+// Mixed radices (Cooley and Tukey) where the length has small factors, else Bluestein's
+// convolution.
+#include "lamina/cpu/fft.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numbers>
+#include <vector>
+
+#include "lamina/core/error.h"
+#include "lamina/queue/parallel.h"
+
+namespace lamina::cpu {
+namespace {
+
+using Number = std::complex<double>;
+constexpr int64_t kLargestRadix = 31;
+
+// Products written out: operator* of std::complex looks for infinities.
+Number times(Number a, Number b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
+// exp(-2 pi i k / n), from an angle of at most an eighth of a turn.
+Number root(int64_t k, int64_t n) {
+  const double eighths = 8.0 * static_cast<double>(k) / static_cast<double>(n);
+  const int octant = static_cast<int>(eighths);
+  const bool odd = octant & 1;
+  const double rest = (static_cast<double>(8 * k - (octant + odd) * n) / static_cast<double>(n)) *
+                      (std::numbers::pi / 4);
+  double c = std::cos(rest), s = std::sin(rest);
+  switch ((octant + odd) / 2 % 4) {
+    case 1:
+      std::swap(c, s);
+      c = -c;
+      break;
+    case 2:
+      c = -c;
+      s = -s;
+      break;
+    case 3:
+      std::swap(c, s);
+      s = -s;
+      break;
+    default:
+      break;
+  }
+  return {c, -s};
+}
+
+class Plan {
+ public:
+  explicit Plan(int64_t n) : n_(n) {
+    int64_t rest = n;
+    for (const int64_t p : {4, 2, 3, 5})
+      for (; rest % p == 0; rest /= p) factors_.push_back(p);
+    for (int64_t p = 7; p <= kLargestRadix && p * p <= rest; p += 2)
+      for (; rest % p == 0; rest /= p) factors_.push_back(p);
+    if (rest > kLargestRadix) {
+      plan_convolution();
+      return;
+    }
+    if (rest > 1) factors_.push_back(rest);
+    roots_.resize(static_cast<size_t>(n));
+    for (int64_t k = 0; k < n; ++k) roots_[k] = root(k, n);
+  }
+
+  int64_t scratch() const { return inner_ ? 2 * inner_->n_ : n_; }
+
+  // Forward; `scratch` has scratch() numbers.
+  void run(Number* data, Number* scratch) const {
+    if (n_ == 1) return;
+    if (inner_) return convolve(data, scratch);
+    std::copy(data, data + n_, scratch);
+    step(data, scratch, n_, 1, 0);
+  }
+
+ private:
+  void step(Number* out, const Number* in, int64_t n, int64_t stride, size_t level) const {
+    const int64_t p = factors_[level], m = n / p;
+    for (int64_t q = 0; q < p; ++q) {
+      if (m == 1)
+        out[q] = in[q * stride];
+      else
+        step(out + q * m, in + q * stride, m, stride * p, level + 1);
+    }
+    const int64_t whole = static_cast<int64_t>(roots_.size()), turn = whole / p;
+    Number t[kLargestRadix], y[kLargestRadix];
+    for (int64_t k = 0; k < m; ++k) {
+      for (int64_t q = 0; q < p; ++q)
+        t[q] = q && k ? times(out[q * m + k], roots_[q * k * stride]) : out[q * m + k];
+      if (p == 2) {
+        out[k] = t[0] + t[1];
+        out[m + k] = t[0] - t[1];
+        continue;
+      }
+      if (p == 4) {
+        const Number a = t[0] + t[2], b = t[0] - t[2], c = t[1] + t[3], d = t[1] - t[3];
+        const Number turned(d.imag(), -d.real());  // -i d
+        out[k] = a + c;
+        out[m + k] = b + turned;
+        out[2 * m + k] = a - c;
+        out[3 * m + k] = b - turned;
+        continue;
+      }
+      for (int64_t r = 0; r < p; ++r) {
+        Number sum = t[0];
+        for (int64_t q = 1; q < p; ++q) sum += times(t[q], roots_[q * r % p * turn]);
+        y[r] = sum;
+      }
+      for (int64_t r = 0; r < p; ++r) out[r * m + k] = y[r];
+    }
+  }
+
+  // jk = (j^2 + k^2 - (k - j)^2) / 2 makes a transform of any length a convolution, which
+  // transforms of a power of two compute.
+  void plan_convolution() {
+    factors_.clear();
+    int64_t size = 1;
+    while (size < 2 * n_ - 1) size *= 2;
+    inner_ = std::make_unique<Plan>(size);
+    chirp_.resize(static_cast<size_t>(n_));
+    for (int64_t k = 0; k < n_; ++k)
+      chirp_[k] =
+          root(static_cast<int64_t>(static_cast<unsigned __int128>(k) * k % (2 * n_)), 2 * n_);
+    kernel_.assign(static_cast<size_t>(size), 0);
+    for (int64_t k = 0; k < n_; ++k) {
+      kernel_[k] = std::conj(chirp_[k]);
+      if (k) kernel_[size - k] = kernel_[k];
+    }
+    std::vector<Number> room(static_cast<size_t>(size));
+    inner_->run(kernel_.data(), room.data());
+  }
+  void convolve(Number* data, Number* scratch) const {
+    const int64_t size = inner_->n_;
+    Number* room = scratch + size;
+    for (int64_t k = 0; k < n_; ++k) scratch[k] = times(data[k], chirp_[k]);
+    std::fill(scratch + n_, scratch + size, 0);
+    inner_->run(scratch, room);
+    for (int64_t k = 0; k < size; ++k) scratch[k] = std::conj(times(scratch[k], kernel_[k]));
+    inner_->run(scratch, room);  // of the conjugate: the inverse, conjugated
+    const double part = 1 / static_cast<double>(size);
+    for (int64_t k = 0; k < n_; ++k) data[k] = times(std::conj(scratch[k]) * part, chirp_[k]);
+  }
+
+  int64_t n_;
+  std::vector<int64_t> factors_;
+  std::vector<Number> roots_;
+  std::unique_ptr<Plan> inner_;
+  std::vector<Number> chirp_, kernel_;
+};
+
+}  // namespace
+
+void fft_rows(Number* data, int64_t rows, int64_t n, bool forward, double scale) {
+  if (rows == 0 || n == 0) return;
+  LAMINA_CHECK(n <= int64_t{1} << 40, "fft: a dimension is too large; got ", n);
+  const Plan plan(n);
+  const int64_t grain = std::max<int64_t>(1, 16384 / n);
+  queue::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
+    std::vector<Number> scratch(static_cast<size_t>(plan.scratch()));
+    for (int64_t r = begin; r < end; ++r) {
+      Number* row = data + r * n;
+      if (!forward)
+        for (int64_t k = 0; k < n; ++k) row[k] = std::conj(row[k]);
+      plan.run(row, scratch.data());
+      for (int64_t k = 0; k < n; ++k) row[k] = (forward ? row[k] : std::conj(row[k])) * scale;
+    }
+  });
+}
+
+}  // namespace lamina::cpu
