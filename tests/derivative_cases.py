@@ -246,7 +246,7 @@ def _cases(dtype):
         for form in ("igamma_", "igammac_"):  # no derivative by the order, which is written
 
             def incomplete(b, form=form):
-                return getattr(lamina.full(m, 1.5, dtype=F64), form)(b)
+                return getattr(lamina.full(m, 1.5, dtype=F64), form)(b * b)
 
             yield spread(form, incomplete, m)
     else:
