@@ -243,6 +243,12 @@ def _cases(dtype):
         yield of("cummin", m, args=(0,))
         yield of("_logcumsumexp", m, args=(1,))
         yield of("frexp.Tensor", m)
+        for form in ("igamma_", "igammac_"):  # no derivative by the order, which is written
+
+            def incomplete(b, form=form):
+                return getattr(lamina.full(m, 1.5, dtype=F64), form)(b * b)
+
+            yield spread(form, incomplete, m)
     else:
         yield of("_fft_c2c", (3, 4), args=((0, 1), 1, True))
     # ---- indexing

@@ -50,7 +50,7 @@ def test_incomplete_gamma_functions():
 def test_normal_distribution():
     p = T.linspace(1e-4, 1 - 1e-4, 301, dtype=F64)
     close(S.ndtr(S.ndtri(p)), p, 1e-13)
-    x = T.linspace(-30, 8, 200, dtype=F64)
+    x = T.linspace(-30, 1, 200, dtype=F64)
     close(S.log_ndtr(x), T.log(S.ndtr(x)), 1e-12)
     close(S.erfcx(X[:100]), T.exp(X[:100] ** 2) * T.erfc(X[:100]), 1e-11)
 
