@@ -5,6 +5,19 @@ import pytest
 import lamina
 
 
+def test_bernoulli_takes_the_probabilities_that_stand_in_its_argument():
+    lamina.manual_seed(0)
+    p = lamina.full([20000], 0.3)
+    for drawn in (
+        lamina.bernoulli(p),
+        p.bernoulli(),
+        lamina.bernoulli(p, 0.3),
+        lamina.empty(20000).bernoulli_(p),
+    ):
+        assert abs(drawn.mean().item() - 0.3) < 0.02
+    assert lamina.bernoulli(lamina.ones(5)).tolist() == [1.0] * 5
+
+
 def test_shares_follow_the_weights():
     lamina.manual_seed(0)
     weights = lamina.tensor([1.0, 0.0, 3.0, 6.0, 0.0])

@@ -265,15 +265,16 @@ struct FixedWeights {
   }
 };
 
-// One place of an axis; elements are `stride` apart.
-uint8_t byte_at(const ResampleAxis& axis, const FixedWeights& fixed, int64_t o, const uint8_t* in,
-                int64_t stride) {
+// One place of an axis, rounded; elements are `stride` apart.
+template <class T>
+int64_t rounded_at(const ResampleAxis& axis, const FixedWeights& fixed, int64_t o, const T* in,
+                   int64_t stride) {
   const auto first = static_cast<size_t>(axis.first[static_cast<size_t>(o)]);
   const auto count = static_cast<size_t>(axis.count[static_cast<size_t>(o)]);
   int64_t sum = int64_t{1} << fixed.bits >> 1;
   for (size_t i = first; i < first + count; ++i)
     sum += int64_t{fixed.weight[i]} * in[axis.index[i] * stride];
-  return static_cast<uint8_t>(std::clamp<int64_t>(sum >> fixed.bits, 0, 255));
+  return sum >> fixed.bits;
 }
 
 }  // namespace
@@ -283,14 +284,16 @@ void resample_bytes(const std::array<ResampleAxis, 3>& axes, int64_t planes, con
   const ResampleAxis &y = axes[1], &x = axes[2];
   const FixedWeights fixed_y(y), fixed_x(x);
   each_plane(axes, planes, [&](int64_t p) {
-    std::vector<uint8_t> lines(static_cast<size_t>(y.in * x.out));
+    // Not clamped between the passes: a cubic overshoots, and the second pass may take it back.
+    std::vector<int32_t> lines(static_cast<size_t>(y.in * x.out));
     for (int64_t i = 0; i < y.in; ++i)
       for (int64_t o = 0; o < x.out; ++o)
         lines[static_cast<size_t>(i * x.out + o)] =
-            byte_at(x, fixed_x, o, in + (p * y.in + i) * x.in, 1);
+            static_cast<int32_t>(rounded_at(x, fixed_x, o, in + (p * y.in + i) * x.in, 1));
     for (int64_t i = 0; i < y.out; ++i)
       for (int64_t o = 0; o < x.out; ++o)
-        out[(p * y.out + i) * x.out + o] = byte_at(y, fixed_y, i, lines.data() + o, x.out);
+        out[(p * y.out + i) * x.out + o] = static_cast<uint8_t>(
+            std::clamp<int64_t>(rounded_at(y, fixed_y, i, lines.data() + o, x.out), 0, 255));
   });
 }
 

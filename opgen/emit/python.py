@@ -381,6 +381,8 @@ def _default_argument(p: Param) -> str:
     value = cpp.default_value(p)
     if p.type.base == "Tensor":
         return "TensorList{}" if p.type.is_list else "undefined_tensor()"
+    if p.type.base == "Generator":
+        return "Generator{}"  # bare braces could be any overload's number
     if value == "std::nullopt":
         return cpp.param_type(p.type).removeprefix("const ").removesuffix("&") + "{}"
     if p.type.is_list:
