@@ -1,8 +1,13 @@
 """Shared set-up of the Python tests."""
 
 import os
+import signal
 
 import pytest
+
+# What is started in the background by a shell ignores interrupts, and so would the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -154,6 +154,71 @@ def kthvalue(
     *,
     out: Sequence[Tensor] | None = ...,
 ) -> _ValuesIndices: ...
+def combinations(
+    input: Tensor, r: builtins.int = ..., with_replacement: builtins.bool = ...
+) -> Tensor: ...
+def unravel_index(
+    indices: Tensor, shape: builtins.int | Sequence[builtins.int]
+) -> tuple[Tensor, ...]: ...
+def mode(
+    input: Tensor,
+    dim: builtins.int = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    out: Sequence[Tensor] | None = ...,
+) -> _ValuesIndices: ...
+def quantile(
+    input: Tensor,
+    q: builtins.float | Tensor,
+    dim: builtins.int | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    interpolation: str = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def nanquantile(
+    input: Tensor,
+    q: builtins.float | Tensor,
+    dim: builtins.int | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    interpolation: str = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def cov(
+    input: Tensor,
+    *,
+    correction: builtins.int = ...,
+    fweights: Tensor | None = ...,
+    aweights: Tensor | None = ...,
+) -> Tensor: ...
+def corrcoef(input: Tensor) -> Tensor: ...
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = ..., *, dx: _Number = ..., dim: builtins.int = ...
+) -> Tensor: ...
+def histogram(
+    input: Tensor,
+    bins: builtins.int | Tensor = ...,
+    *,
+    range: Sequence[builtins.float] | None = ...,
+    weight: Tensor | None = ...,
+    density: builtins.bool = ...,
+    out: Sequence[Tensor] | None = ...,
+) -> tuple[Tensor, Tensor]: ...
+def histogramdd(
+    input: Tensor,
+    bins: builtins.int | Sequence[builtins.int] | Sequence[Tensor],
+    range: Sequence[builtins.float] | None = ...,
+    weight: Tensor | None = ...,
+    density: builtins.bool = ...,
+) -> tuple[Tensor, tuple[Tensor, ...]]: ...
+def gradient(
+    input: Tensor,
+    *,
+    spacing: _Number | Sequence[_Number] | Sequence[Tensor] | None = ...,
+    dim: builtins.int | Sequence[builtins.int] | None = ...,
+    edge_order: builtins.int = ...,
+) -> list[Tensor]: ...
 @overload
 def median(input: Tensor) -> Tensor: ...
 @overload
