@@ -36,6 +36,7 @@ from lamina import overrides as overrides
 from lamina import profiler as profiler
 from lamina import random as random
 from lamina import serialization as serialization
+from lamina import signal as signal
 from lamina import special as special
 from lamina import storage as storage
 from lamina import testing as testing

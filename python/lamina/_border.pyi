@@ -399,6 +399,39 @@ class TensorBase:
     def kthvalue(
         self, k: builtins.int, dim: builtins.int = ..., keepdim: builtins.bool = ...
     ) -> _ValuesIndices: ...
+    def corrcoef(self) -> Tensor: ...
+    def cov(
+        self,
+        *,
+        correction: builtins.int = ...,
+        fweights: Tensor | None = ...,
+        aweights: Tensor | None = ...,
+    ) -> Tensor: ...
+    def histogram(
+        self,
+        bins: builtins.int | Tensor = ...,
+        *,
+        range: Sequence[builtins.float] | None = ...,
+        weight: Tensor | None = ...,
+        density: builtins.bool = ...,
+    ) -> tuple[Tensor, Tensor]: ...
+    def mode(self, dim: builtins.int = ..., keepdim: builtins.bool = ...) -> _ValuesIndices: ...
+    def quantile(
+        self,
+        q: builtins.float | Tensor,
+        dim: builtins.int | None = ...,
+        keepdim: builtins.bool = ...,
+        *,
+        interpolation: str = ...,
+    ) -> Tensor: ...
+    def nanquantile(
+        self,
+        q: builtins.float | Tensor,
+        dim: builtins.int | None = ...,
+        keepdim: builtins.bool = ...,
+        *,
+        interpolation: str = ...,
+    ) -> Tensor: ...
     @overload
     def median(self) -> Tensor: ...
     @overload
