@@ -141,17 +141,6 @@ void bernoulli_by(const Tensor& self, const Tensor& p, const Generator& generato
   cpu::bernoulli(output(self), wide.data(), type, wide.strides(), cpu::generator_of(generator));
 }
 
-void exponential(const Tensor& self, double lambd, const Generator& generator) {
-  LAMINA_CHECK(lambd > 0,
-               "exponential_: exponential_ expects lambda > 0.0, but found lambda=", lambd);
-  LAMINA_CHECK(is_floating(self.dtype()),
-               "exponential_: Exponential distribution is a continuous probability distribution. "
-               "dtype must be a floating point but you specified ",
-               name(self.dtype()));
-  if (self.is_meta() || self.numel() == 0) return;
-  cpu::exponential(output(self), lambd, cpu::generator_of(generator));
-}
-
 namespace {
 // Drawn in float64 in the order of self's memory, then converted.
 void distribute(const Tensor& self, cpu::Distribution kind, double a, double b,
@@ -169,6 +158,13 @@ void check_continuous(const Tensor& self, const char* op, const char* called) {
 }
 }  // namespace
 
+void exponential(const Tensor& self, double lambd, const Generator& generator) {
+  LAMINA_CHECK(lambd > 0,
+               "exponential_: exponential_ expects lambda > 0.0, but found lambda=", lambd);
+  check_continuous(self, "exponential_", "Exponential");
+  if (self.is_meta() || self.numel() == 0) return;
+  cpu::exponential(output(self), lambd, cpu::generator_of(generator));
+}
 void cauchy(const Tensor& self, double median, double sigma, const Generator& generator) {
   LAMINA_CHECK(sigma > 0, "cauchy_: cauchy_ expects sigma > 0.0, but found sigma=", sigma);
   check_continuous(self, "cauchy_", "Cauchy");

@@ -13,35 +13,47 @@ namespace lamina::tile {
 
 namespace {
 
-// Rows of at most kShortRow elements, kShortRows of them together.
-void softmax_of_short_rows(const SoftmaxCall& call, const Along& a, const Operand* operands,
-                           int slot, ScalarType type) {
+// Gathers rows into working arrays of the computing type, `group` neighbours together so that a
+// column's cache lines are used whole, calls kernel(out, in0, in1, rows) and brings the result
+// back. With `lanes` element k of row r lies at [k * group + r], and lanes without a row compute
+// with zeros; otherwise rows are adjacent.
+template <class F>
+void by_groups(const SoftmaxCall& call, const Along& a, const Operand* operands, ScalarType type,
+               int64_t group, bool lanes, F&& kernel) {
   const Level& l = level();
-  const auto kernel = l.rows[slot].short_rows[static_cast<int>(call.kind)];
-  const int64_t n = a.length;
-  const int64_t grain = std::max<int64_t>(1, kParallelGrain / (kShortRows * n));
-  queue::parallel_for(0, a.num_groups(kShortRows), grain, [&](int64_t b, int64_t e) {
-    // [out][in0][in1][as in memory]; lanes without a row compute with zeros
-    constexpr int64_t kRoom = kShortRow * kShortRows * 8;
-    alignas(64) char memory[4][kRoom];
-    std::memset(memory, 0, sizeof memory);
+  const int slot = memory_slot(type);
+  const int64_t item = static_cast<int64_t>(item_size(type)), n = a.length;
+  const int64_t row = lanes ? 1 : n, column = lanes ? group : 1;  // steps, in elements
+  // [out][in0][in1][as in memory]
+  const int64_t room = (group * n * item + 63) / 64 * 64, raw_room = group * n * 16;
+  const int64_t grain = std::max<int64_t>(1, kParallelGrain / (group * n));
+  queue::parallel_for(0, a.num_groups(group), grain, [&](int64_t b, int64_t e) {
+    alignas(64) char near[20480];
+    std::unique_ptr<char[]> far;
+    char* memory = near;
+    if (3 * room + raw_room > int64_t(sizeof near)) {
+      far = std::make_unique_for_overwrite<char[]>(static_cast<size_t>(3 * room + raw_room));
+      memory = far.get();
+    }
+    char* raw = memory + 3 * room;
     for (int64_t task = b; task < e; ++task) {
       int64_t first, members;
-      a.group_at(task, kShortRows, first, members);
+      a.group_at(task, group, first, members);
+      const int64_t count = (lanes ? group : members) * n;
+      if (lanes && members < group)
+        std::memset(memory + room, 0, static_cast<size_t>(2 * room + raw_room));
       for (int o = 1; o < a.num; ++o) {
         const bool same = operands[o].dtype == type;
-        l.move[size_index(a.item[o])](memory[same ? o : 3], a.item[o], kShortRows * a.item[o],
+        char* to = memory + o * room;
+        l.move[size_index(a.item[o])](same ? to : raw, row * a.item[o], column * a.item[o],
                                       a.at(o, first), a.stride[0][o], a.step[o], members, n);
-        if (!same)
-          convert_block(l, memory[o], slot, memory[3], memory_slot(operands[o].dtype),
-                        kShortRows * n);
+        if (!same) convert_block(l, to, slot, raw, memory_slot(operands[o].dtype), count);
       }
-      kernel(memory[0], memory[1], memory[2], n);
+      kernel(memory, memory + room, memory + 2 * room, members);
       const bool same = call.out.dtype == type;
-      if (!same)
-        convert_block(l, memory[3], memory_slot(call.out.dtype), memory[0], slot, kShortRows * n);
-      l.move[size_index(a.item[0])](a.at(0, first), a.stride[0][0], a.step[0], memory[same ? 0 : 3],
-                                    a.item[0], kShortRows * a.item[0], members, n);
+      if (!same) convert_block(l, raw, memory_slot(call.out.dtype), memory, slot, count);
+      l.move[size_index(a.item[0])](a.at(0, first), a.stride[0][0], a.step[0], same ? memory : raw,
+                                    row * a.item[0], column * a.item[0], members, n);
     }
   });
 }
@@ -60,12 +72,15 @@ void softmax(const SoftmaxCall& call) {
   if (event::listening()) [[unlikely]]
     event::report({"tile rows", "softmax", isa_name().data(), a.count * a.length});
 
-  const Level& l = level();
-  const int slot = memory_slot(type);
-  if (a.length <= kShortRow) return softmax_of_short_rows(call, a, operands, slot, type);
-  const RowKernels& rows = l.rows[slot];
+  const RowKernels& rows = level().rows[memory_slot(type)];
   const int64_t item = static_cast<int64_t>(item_size(type));
   const int64_t n = a.length;
+  if (n <= kShortRow)
+    return by_groups(call, a, operands, type, kShortRows, true,
+                     [short_rows = rows.short_rows[static_cast<int>(call.kind)], n](
+                         char* out, const char* in0, const char* in1, int64_t) {
+                       short_rows(out, in0, in1, n);
+                     });
   const auto kernel = [&](char* out, const char* x, const char* y) {
     switch (call.kind) {
       case Softmax::softmax:
@@ -78,12 +93,9 @@ void softmax(const SoftmaxCall& call) {
         return rows.log_softmax_backward(out, x, y, n);
     }
   };
-  bool direct[3] = {};
   bool all_direct = true;
-  for (int o = 0; o < num; ++o) {
-    direct[o] = operands[o].dtype == type && (a.step[o] == item || n == 1);
-    all_direct = all_direct && direct[o];
-  }
+  for (int o = 0; o < num; ++o)
+    all_direct = all_direct && operands[o].dtype == type && a.step[o] == item;
   if (all_direct) {
     queue::parallel_for(0, a.count, std::max<int64_t>(1, kParallelGrain / n),
                         [&](int64_t b, int64_t e) {
@@ -92,37 +104,12 @@ void softmax(const SoftmaxCall& call) {
                         });
     return;
   }
-  // Rows are gathered, a few neighbours together so that a column's cache lines are used whole.
   constexpr int64_t kRoom = int64_t{1} << 18;  // elements
-  const int64_t group = std::clamp<int64_t>(kRoom / n, 1, 16);
-  const int64_t grain = std::max<int64_t>(1, kParallelGrain / (group * n));
-  queue::parallel_for(0, a.num_groups(group), grain, [&](int64_t b, int64_t e) {
-    const int64_t room = (group * n * item + 63) / 64 * 64;
-    // [out][in0][in1][as in memory]
-    const auto memory =
-        std::make_unique_for_overwrite<char[]>(static_cast<size_t>(room * 3 + group * n * 16));
-    char* raw = memory.get() + room * 3;
-    for (int64_t task = b; task < e; ++task) {
-      int64_t first, members;
-      a.group_at(task, group, first, members);
-      for (int o = 1; o < num; ++o) {
-        const bool same = operands[o].dtype == type;
-        char* to = memory.get() + o * room;
-        l.move[size_index(a.item[o])](same ? to : raw, n * a.item[o], a.item[o], a.at(o, first),
-                                      a.stride[0][o], a.step[o], members, n);
-        if (!same) convert_block(l, to, slot, raw, memory_slot(operands[o].dtype), members * n);
-      }
-      for (int64_t m = 0; m < members; ++m)
-        kernel(memory.get() + m * n * item, memory.get() + room + m * n * item,
-               memory.get() + 2 * room + m * n * item);
-      const bool same = call.out.dtype == type;
-      if (!same)
-        convert_block(l, raw, memory_slot(call.out.dtype), memory.get(), slot, members * n);
-      l.move[size_index(a.item[0])](a.at(0, first), a.stride[0][0], a.step[0],
-                                    same ? memory.get() : raw, n * a.item[0], a.item[0], members,
-                                    n);
-    }
-  });
+  by_groups(call, a, operands, type, std::clamp<int64_t>(kRoom / n, 1, 16), false,
+            [&](char* out, const char* in0, const char* in1, int64_t members) {
+              for (int64_t m = 0; m < members; ++m)
+                kernel(out + m * n * item, in0 + m * n * item, in1 + m * n * item);
+            });
 }
 
 }  // namespace lamina::tile

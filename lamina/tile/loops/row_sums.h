@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstring>
-#include <utility>
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -21,19 +20,16 @@ template <class T, int kCount>
 struct Pack {
   typedef T type __attribute__((vector_size(kCount * sizeof(T))));
 };
-template <class V, size_t... I>
-[[gnu::always_inline]] inline auto halves_added(V v, std::index_sequence<I...>) {
-  constexpr int kHalf = sizeof...(I);
-  return __builtin_shufflevector(v, v, int(I)...) +
-         __builtin_shufflevector(v, v, int(I) + kHalf...);
-}
-// Sum of the lanes: halves are folded onto each other.
-template <class T, int kCount>
-[[gnu::always_inline]] inline T add_halves(typename Pack<T, kCount>::type v) {
-  if constexpr (kCount == 2)
-    return v[0] + v[1];
-  else
-    return add_halves<T, kCount / 2>(halves_added(v, std::make_index_sequence<kCount / 2>()));
+// f over the lanes: halves are folded onto each other.
+template <class T, int kCount, class F>
+[[gnu::always_inline]] inline T fold_halves(typename Pack<T, kCount>::type v, F&& f) {
+  if constexpr (kCount == 2) {
+    return f(v[0], v[1]);
+  } else {
+    typename Pack<T, kCount / 2>::type half[2];
+    __builtin_memcpy(half, &v, sizeof v);
+    return fold_halves<T, kCount / 2>(f(half[0], half[1]), f);
+  }
 }
 template <class T>
 [[gnu::always_inline]] inline T add_lanes(Vec<T> (&acc)[kUnroll<T>]) {
@@ -41,7 +37,8 @@ template <class T>
   for (int half = kUnroll<T> / 2; half >= 1; half /= 2)
 #pragma GCC unroll 4
     for (int j = 0; j < half; ++j) acc[j] += acc[j + half];
-  return add_halves<T, kLanes<T>>(acc[0]);
+  return fold_halves<T, kLanes<T>>(
+      acc[0], [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
 }
 
 // Sum over f(i, vector of lanes) in leaves of kLeaf elements; the leaves are added in double. `f`

@@ -5,18 +5,6 @@
 namespace lamina::tile::LAMINA_TILE_LEVEL {
 namespace {
 
-template <class T, int kCount>
-[[gnu::always_inline]] inline T max_of_halves(typename Pack<T, kCount>::type v) {
-  if constexpr (kCount == 2) {
-    return v[0] > v[1] ? v[0] : v[1];
-  } else {
-    using Half = typename Pack<T, kCount / 2>::type;
-    Half half[2];
-    __builtin_memcpy(half, &v, sizeof v);
-    return max_of_halves<T, kCount / 2>(half[0] > half[1] ? half[0] : half[1]);
-  }
-}
-
 template <class T>
 [[gnu::always_inline]] inline T row_max(const T* x, int64_t n) {
   using V = Vec<T>;
@@ -38,7 +26,8 @@ template <class T>
   best[0] = best[0] > best[1] ? best[0] : best[1];
   best[2] = best[2] > best[3] ? best[2] : best[3];
   best[0] = best[0] > best[2] ? best[0] : best[2];
-  return max_of_halves<T, W>(best[0]);
+  return fold_halves<T, W>(
+      best[0], [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; });
 }
 
 // A NaN anywhere makes the sum, and so the whole row, NaN.
