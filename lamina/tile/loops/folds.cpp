@@ -167,27 +167,25 @@ void fold_leaf(void* parts, const void* in, int64_t n) {
   fold_one_leaf<F, T, kParts>(p, x, n);
 }
 
-template <class F, class T, int kParts = 1>
-void fold_across(void* parts, const void* in, int64_t stride, int64_t rows, int64_t n) {
+// Columns [j, j + L) of the rows, as many times as n has room for them; a multiple of the row's bytes that
+// one pass takes keeps few streams of memory going at once. Returns the first column that is left.
+template <class F, class T, int kVectors>
+[[gnu::always_inline]] inline int64_t fold_columns(T* p, const T* x, int64_t stride, int64_t rows, int64_t j,
+                                                   int64_t n) {
   using V = typename VectorOf<T>::type;
-  constexpr int L = kFoldLanes<T>;
   constexpr int W = kVectorBytes / int(sizeof(T));
-  auto* x = static_cast<const T*>(in);
-  auto* p = static_cast<T*>(parts);
-  n *= kParts;
-  stride *= kParts;
-  int64_t j = 0;
+  constexpr int L = kVectors * W;
   for (; j + L <= n; j += L) {
-    V acc[kRegisters];
+    V acc[kVectors];
 #pragma GCC unroll 8
-    for (int u = 0; u < kRegisters; ++u) {
+    for (int u = 0; u < kVectors; ++u) {
       __builtin_memcpy(&acc[u], x + j + u * W, sizeof(V));
       acc[u] = F::take(acc[u]);
     }
     for (int64_t r = 1; r < rows; ++r) {
       const T* row = x + r * stride + j;
 #pragma GCC unroll 8
-      for (int u = 0; u < kRegisters; ++u) {
+      for (int u = 0; u < kVectors; ++u) {
         V v;
         __builtin_memcpy(&v, row + u * W, sizeof v);
         acc[u] = F::f(acc[u], F::take(v));
@@ -195,6 +193,17 @@ void fold_across(void* parts, const void* in, int64_t stride, int64_t rows, int6
     }
     __builtin_memcpy(p + j, acc, sizeof acc);
   }
+  return j;
+}
+
+template <class F, class T, int kParts = 1>
+void fold_across(void* parts, const void* in, int64_t stride, int64_t rows, int64_t n) {
+  auto* x = static_cast<const T*>(in);
+  auto* p = static_cast<T*>(parts);
+  n *= kParts;
+  stride *= kParts;
+  int64_t j = fold_columns<F, T, 8>(p, x, stride, rows, 0, n);
+  j = fold_columns<F, T, 1>(p, x, stride, rows, j, n);
   for (; j < n; ++j) {
     T acc = T(F::take(x[j]));
     for (int64_t r = 1; r < rows; ++r) acc = T(F::f(acc, T(F::take(x[r * stride + j]))));
