@@ -58,6 +58,14 @@ LAMINA_INLINE Vec<T> multiply_add(Vec<T> a, Vec<T> b, Vec<T> c) {
 #endif
 }
 
+#ifdef LAMINA_PACKED_PAIRS
+// c + first products + second products of pairs of bfloat16, rounded after each.
+template <class T>
+LAMINA_INLINE Vec<float> multiply_add(Vec<uint32_t> a, Vec<uint32_t> b, Vec<float> c) {
+  return (Vec<float>)_mm512_dpbf16_ps((__m512)c, (__m512bh)a, (__m512bh)b);
+}
+#endif
+
 // --- elements in memory ----------------------------------------------------------------------------------------------
 struct HalfBits {
   uint16_t bits;
