@@ -94,8 +94,8 @@ Plan::Plan(const TapSum& s)
                     is_plain(s.axes[2]) && s.axes[1].out == 1 && s.source.space[2] == 1 &&
                     s.axes[0].taps.size() == 1 && s.axes[0].taps[0] == 0;
   writes_in_place_ = whole && block_lines_ == 1 && s.target.space[2] == 1;
-  writes_lines_ = whole && s.rows <= 2 && planes_ <= piece_ && s.target.space[2] == 1 &&
-                  block_width_ % k_.lanes == 0 && !s.bias.data;
+  writes_lines_ =
+      whole && s.rows <= 2 && planes_ <= piece_ && s.target.space[2] == 1 && !s.bias.data;
   if (reads_in_place_)
     for (int64_t c = 0; c < piece_; ++c) place_offsets_.push_back(c * s.source.channel);
   // Tiles read whole vectors behind the last point.
@@ -166,8 +166,8 @@ void Plan::block(int64_t index, char* scratch) const {
   const int64_t y0 = yb * block_lines_, lines = std::min(block_lines_, s_.axes[1].out - y0);
   const int64_t r0 = rb * block_rows_, rows = std::min(block_rows_, s_.rows - r0);
   const auto depth = static_cast<int64_t>(s_.axes[0].taps.size());
-  const bool vectors = width % k_.lanes == 0;
-  const bool in_place = reads_in_place_ && vectors;
+  // The source ends where it ends: whole vectors are read there only.
+  const bool in_place = reads_in_place_ && width % k_.lanes == 0;
   char* sums = scratch + window_bytes_;
   ConvProduct p;
   p.b = scratch;
@@ -180,10 +180,11 @@ void Plan::block(int64_t index, char* scratch) const {
                  (n * s_.target.outer + (group * s_.rows + r0) * s_.target.channel +
                   at(s_.target.space, z, y0, x0)) *
                      from_item_;
-  const bool straight = writes_in_place_ && vectors && !bias_;
+  const bool straight = writes_in_place_ && !bias_;
   if (straight) {
     p.c = target;
     p.c_stride = s_.target.channel;
+    p.cols = width;
   }
   const char* source = static_cast<const char*>(s_.source.data) +
                        (n * s_.source.outer + group * s_.channels * s_.source.channel) * from_item_;
@@ -207,7 +208,7 @@ void Plan::block(int64_t index, char* scratch) const {
         (group * rows_padded_ * steps_ + first * taps_ * rows_padded_ + r0 * count * taps_) * item_;
     p.k = count * taps_;
     p.accumulate = first > 0;
-    if (writes_lines_ && vectors && !in_place) {
+    if (writes_lines_ && !in_place) {
       p.cols = width;
       p.c_stride = s_.target.channel;
       for (int64_t l = 0; l < lines; ++l) {
@@ -235,9 +236,7 @@ void Plan::report() const {
         "pointwise", "not one tap at the place itself, on few channels of rows without gaps");
     if (!writes_lines_)
       event::t_listener->on_refusal(
-          "lines",
-          "more than two channels in a group, a bias, or rows that are no "
-          "whole number of vectors");
+          "lines", "more than two channels in a group, many planes, or a bias");
   }
   event::report(
       {"conv", name, packed_level().name,
