@@ -300,6 +300,24 @@ void store_row(void* out, ScalarType type, int64_t stride, const void* in, int64
   });
 }
 
+// Lines are short: a call for each would cost more than the copy.
+template <class T>
+void copy_lines(void* to_v, int64_t to_line, const void* from_v, int64_t from_line, int64_t n,
+                int64_t lines) {
+  constexpr int kL = kLanes<T>;
+  auto* to = static_cast<T*>(to_v);
+  const auto* from = static_cast<const T*>(from_v);
+  for (int64_t l = 0; l < lines; ++l, to += to_line, from += from_line) {
+    int64_t i = 0;
+    for (; i + kL <= n; i += kL) store_vector(to + i, load_vector(from + i));
+    if (i == n) continue;
+    if (n >= kL)  // once more what the last whole vector held
+      store_vector(to + n - kL, load_vector(from + n - kL));
+    else
+      copy_first(to, from, n);
+  }
+}
+
 template <class T>
 void add_rows(void* to, const void* from, int64_t count, int64_t stride, int64_t n) {
   auto* sum = static_cast<T*>(to);
@@ -312,7 +330,7 @@ void add_rows(void* to, const void* from, int64_t count, int64_t stride, int64_t
 template <class T>
 constexpr ConvKernels conv_kernels_of() {
   return {kMr, kLanes<T>, sizeof(T), LAMINA_PACKED_BYTES == 64, multiply<T>, dots<T>, pack_steps<T>,
-          load_row<T>, store_row<T>, add_rows<T>};
+          load_row<T>, store_row<T>, copy_lines<T>, add_rows<T>};
 }
 
 }  // namespace

@@ -37,19 +37,38 @@ LAMINA_INLINE void store_vector(T* p, Vec<T> v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
-// The first n elements, 0 < n <= kLanes<T>.
+#if LAMINA_PACKED_BYTES == 64
+// The first n lanes, 0 < n <= kLanes<T>.
 template <class T>
-LAMINA_INLINE void store_first(T* p, Vec<T> v, int64_t n) {
+LAMINA_INLINE auto first_lanes(int64_t n) {
+  if constexpr (sizeof(T) == 4)
+    return static_cast<__mmask16>(0xffffu >> (kLanes<T> - n));
+  else
+    return static_cast<__mmask8>(0xffu >> (kLanes<T> - n));
+}
+#endif
+
+// The first n elements, 0 < n <= kLanes<T>, and not a byte more. Without masks there is no cheap way: all.
+template <class T>
+LAMINA_INLINE void store_first(T* p, Vec<T> v, [[maybe_unused]] int64_t n) {
 #if LAMINA_PACKED_BYTES == 64
   if constexpr (sizeof(T) == 4)
-    _mm512_mask_storeu_epi32(p, static_cast<__mmask16>(0xffffu >> (kLanes<T> - n)), (__m512i)v);
+    _mm512_mask_storeu_epi32(p, first_lanes<T>(n), (__m512i)v);
   else
-    _mm512_mask_storeu_epi64(p, static_cast<__mmask8>(0xffu >> (kLanes<T> - n)), (__m512i)v);
+    _mm512_mask_storeu_epi64(p, first_lanes<T>(n), (__m512i)v);
 #else
-  if (n == kLanes<T>) return store_vector(p, v);
-  T parts[kLanes<T>];
-  __builtin_memcpy(parts, &v, sizeof v);
-  for (int64_t i = 0; i < n; ++i) p[i] = parts[i];
+  store_vector(p, v);
+#endif
+}
+template <class T>
+LAMINA_INLINE void copy_first(T* to, const T* from, int64_t n) {
+#if LAMINA_PACKED_BYTES == 64
+  if constexpr (sizeof(T) == 4)
+    store_first(to, (Vec<T>)_mm512_maskz_loadu_epi32(first_lanes<T>(n), from), n);
+  else
+    store_first(to, (Vec<T>)_mm512_maskz_loadu_epi64(first_lanes<T>(n), from), n);
+#else
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i];
 #endif
 }
 
