@@ -32,6 +32,41 @@ LAMINA_INLINE void transpose(Eight (&v)[8]) {
   v[6] = LAMINA_HIGH4(u2, u6), v[7] = LAMINA_HIGH4(u3, u7);
 }
 
+#if LAMINA_PACKED_BYTES == 64
+// Sixteen lanes of sixteen steps of k, words that are adjacent along k; out[q * width + lane].
+LAMINA_INLINE void transpose_sixteen(void* out_v, const void* in_v, int64_t lane_stride, int64_t width) {
+  auto* out = static_cast<uint32_t*>(out_v);
+  const auto* in = static_cast<const uint32_t*>(in_v);
+  __m512i r[16], t[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_si512(in + i * lane_stride);
+  // Within pieces of 128 bits: words of two lanes side by side, then of four.
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+  // r[4 g + j]: lanes 4 g to 4 g + 3 of the steps j, 4 + j, 8 + j, 12 + j; the pieces find together.
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    const __m512i a = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x88), b = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xdd);
+    const __m512i c = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0x88),
+                  d = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0xdd);
+    _mm512_storeu_si512(out + j * width, _mm512_shuffle_i32x4(a, c, 0x88));
+    _mm512_storeu_si512(out + (4 + j) * width, _mm512_shuffle_i32x4(b, d, 0x88));
+    _mm512_storeu_si512(out + (8 + j) * width, _mm512_shuffle_i32x4(a, c, 0xdd));
+    _mm512_storeu_si512(out + (12 + j) * width, _mm512_shuffle_i32x4(b, d, 0xdd));
+  }
+}
+#endif
+
 // Eight adjacent elements, converted to words of the computing type.
 template <class T, class S>
 LAMINA_INLINE Eight load_eight(const S* in) {
@@ -73,6 +108,14 @@ void pack_panels(T* out, const S* in, int64_t lanes, int64_t k, int64_t lane_str
       int64_t p = 0;
 #if LAMINA_PACKED_BYTES > 16
       if constexpr (sizeof(T) == 4) {
+#if LAMINA_PACKED_BYTES == 64
+        if constexpr (sizeof(S) == 4 && kWidth % 16 == 0)
+          if (k_stride == 1)
+            for (; p + 16 <= k; p += 16)
+#pragma GCC unroll 2
+              for (int i = 0; i < kWidth; i += 16)
+                transpose_sixteen(out + p * kWidth + i, base + i * lane_stride + p, lane_stride, kWidth);
+#endif
         // Rewritten in order of k: what a square writes past its lanes is overwritten by later steps.
         if (k_stride == 1)
           for (; p + 16 <= k; p += 8) {
