@@ -144,10 +144,23 @@ template <class T>
 void forward(const Shape& s, const Tensor& qt, const Tensor& kt, const Tensor& vt, const Tensor& mt,
              const Tensor& out, const Tensor& lse, bool causal, double scale) {
   const Matrices q(qt), k(kt), v(vt), mask(mt), o(out);
-  const auto softmax = tile::level().rows[tile::memory_slot(s.type)].softmax;
+  const int slot = tile::memory_slot(s.type);
+  const auto softmax = tile::level().rows[slot].softmax;
+  const auto fold_max = tile::level().fold_leaf[static_cast<int>(tile::Fold::amax)][slot];
+  const auto log = tile::direct_loop(tile::Op::log, s.type);
   T* sums = lse.data_as<T>();
+  const auto largest = [&](const T* row, int64_t n) {
+    T most = -std::numeric_limits<T>::infinity();
+    for (int64_t j = 0; j < n; j += tile::kLeaf) {
+      T leaf;
+      fold_max(&leaf, row + j, std::min(tile::kLeaf, n - j));
+      if (!(leaf <= most)) most = leaf;
+    }
+    return most;
+  };
   each_head(s, 2, [&](int64_t b, int64_t h, void* memory) {
     T* p = static_cast<T*>(memory);
+    T mosts[kRows], tops[kRows];
     for (int64_t first = 0; first < s.rows; first += kRows) {
       const int64_t m = std::min(kRows, s.rows - first);
       const int64_t keys = causal ? std::min(s.keys, first + m) : s.keys;
@@ -155,20 +168,24 @@ void forward(const Shape& s, const Tensor& qt, const Tensor& kt, const Tensor& v
       for (int64_t i = 0; i < m; ++i) {
         T* row = p + i * keys;
         const int64_t seen = causal ? std::min(keys, first + i + 1) : keys;
+        // Two folds of a short row would cost more than one look at its elements.
+        const bool is_short = seen < 64;
         int64_t top = 0;
-        for (int64_t j = 1; j < seen; ++j) top = row[j] > row[top] ? j : top;
-        const T most = row[top];
-        T& sum = sums[((b * s.heads + h) * s.rows) + first + i];
-        if (most == -std::numeric_limits<T>::infinity()) {
+        for (int64_t j = 1; is_short && j < seen; ++j) top = row[j] > row[top] ? j : top;
+        mosts[i] = is_short ? row[top] : largest(row, seen);
+        if (mosts[i] == -std::numeric_limits<T>::infinity()) {
           // A row that sees nothing gives zeros.
           std::fill(row, row + seen, T(0));
-          sum = most;
+          tops[i] = T(1);
         } else {
           softmax(row, row, seen);
-          sum = most - std::log(row[top]);
+          tops[i] = is_short ? row[top] : largest(row, seen);  // exp(most - most) over the sum
         }
         std::fill(row + seen, row + keys, T(0));
       }
+      log(tops, tops, nullptr, nullptr, m);
+      T* sum = sums + (b * s.heads + h) * s.rows + first;
+      for (int64_t i = 0; i < m; ++i) sum[i] = mosts[i] - tops[i];
       product(s.type, m, s.value_width, keys, {p, keys, 1},
               {v.at(b, h), v.row_stride, v.col_stride}, o.at(b, h, first), o.row_stride,
               o.col_stride, 1, 0);

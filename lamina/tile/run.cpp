@@ -123,7 +123,7 @@ bool Machine::prepare() {
   for (int i = 0; i < num_ins; ++i) in_bytes += plan.bytes(num_outs + i);
   for (int o = 0; o < num_outs; ++o) {
     stream_out[o] = call.outs[o].dtype == type[program.outputs[o]] &&
-                    plan.stride[0][o] == plan.item[o] &&
+                    plan.stride[0][o] == plan.item[o] && level.streams_results &&
                     streams(plan.bytes(o), in_bytes, kStreamBlocks);
     for (int i = 0; i < num_ins && stream_out[o]; ++i)
       stream_out[o] = !overlap(plan, o, num_outs + i);
@@ -288,7 +288,7 @@ bool run_direct(const Call& call, const Program& program) {
     in_bytes += item[s] * numel;
     in_place = in_place || data[s] == data[0];
   }
-  if (!in_place && streams(item[0] * numel, in_bytes, kStreamDirect)) {
+  if (!in_place && level().streams_results && streams(item[0] * numel, in_bytes, kStreamDirect)) {
     const StreamLoop stream = level().stream;
     queue::parallel_for(0, numel, kParallelGrain, [&](int64_t b, int64_t e) {
       alignas(64) char block[kStreamBytes];
