@@ -54,7 +54,13 @@ def run(arguments: list[str], dark: bool) -> subprocess.CompletedProcess:
         # What is loaded into this process for its tests has no business in the browser.
         env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
         return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", check=True, timeout=120, env=env
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=True,
+            timeout=120,
+            env=env,
         )
 
 

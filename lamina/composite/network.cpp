@@ -206,7 +206,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       sizes.back() = k.size(-2);
       mask = ops::expand(mask, sizes);
     }
-    return std::get<0>(ops::_fused_attention(query, k, v, mask, is_causal, factor));
+    return ops::_fused_attention(query, k, v, mask, is_causal, factor);
   }
   return attention_of_operators(query, k, v, mask, dropout_p, is_causal, factor);
 }

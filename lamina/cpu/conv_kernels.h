@@ -28,8 +28,8 @@ struct ConvProduct {
 // `cols` adjacent elements: line l of image q of row i starts at a + i * a_stride + q * a_image +
 // l * a_line, of row j at b + offsets[j] + q * b_image + l * b_line. A is zero (and readable) up to
 // the next multiple of `lanes` columns; B is readable there, and what it holds does not count.
-// Kernels that have masks want one for each vector of a line instead: bit i tells whether column i of
-// the vector counts. Then several lines, with what lies between them, may pass for one.
+// Kernels that have masks want one for each vector of a line instead: bit i tells whether column i
+// of the vector counts. Then several lines, with what lies between them, may pass for one.
 struct ConvDots {
   const void* a = nullptr;
   int64_t a_stride = 0, a_image = 0, a_line = 0;

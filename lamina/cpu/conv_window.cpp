@@ -93,10 +93,10 @@ void Window::fill(const ConvKernels& kernels, ScalarType type, const void* sourc
       // Shared zeros at the end of a row are those of the next row's begin.
       if (begin > 0 || end < length || top > 0 || bottom < lines)
         std::memset(to, 0, static_cast<size_t>(part * item));
-      const char* from =
-          static_cast<const char*>(source) +
-          (((y0 + ry.first + top) * y_step_ + ry.value) * y_stride +
-           ((first + begin) * x_step_ + rx.value) * x_stride) * from_item;
+      const char* from = static_cast<const char*>(source) +
+                         (((y0 + ry.first + top) * y_step_ + ry.value) * y_stride +
+                          ((first + begin) * x_step_ + rx.value) * x_stride) *
+                             from_item;
       const int64_t stride = x_step_ * x_stride, line = y_step_ * y_stride;
       char* row = to + (top * pitch_ + begin) * item;
       if (stride == 1 && from_item == item)

@@ -44,7 +44,8 @@ void gather_as(T* out, const T* self, const int64_t* index, const Walk<3>& walk,
   const auto step = walk.step();
   const auto bytes = static_cast<int64_t>(sizeof(T));
   // Long rows, picked one by one: a copy of pieces.
-  const bool streamed = step[0] == 1 && step[1] == 1 && step[2] == 0 && walk.row() * bytes >= 1024 &&
+  const bool streamed = step[0] == 1 && step[1] == 1 && step[2] == 0 &&
+                        walk.row() * bytes >= 1024 &&
                         tile::StreamedCopy::pays(walk.numel * bytes, walk.numel * bytes);
   queue::parallel_for(0, walk.numel, kWalkGrain, [&](int64_t begin, int64_t end) {
     walk.run(begin, end, [&](const std::array<int64_t, 3>& o, int64_t n) {
@@ -56,8 +57,7 @@ void gather_as(T* out, const T* self, const int64_t* index, const Walk<3>& walk,
       else if (step[2] == 0 || n == 1)
         copy_run(to, step[0], from + at(*i), step[1], n);
       else
-        for (int64_t k = 0; k < n; ++k)
-          to[k * step[0]] = from[k * step[1] + at(i[k * step[2]])];
+        for (int64_t k = 0; k < n; ++k) to[k * step[0]] = from[k * step[1] + at(i[k * step[2]])];
     });
     if (streamed) tile::StreamedCopy::end();
   });

@@ -43,9 +43,10 @@ struct SmallProduct {
 };
 
 struct PackedKernels {
-  int mr, nr;   // rows and columns of the innermost tile
-  size_t item;  // bytes of an item of the panels and of the computing type
-  int64_t depth;  // neighbours along k that make up an item; lengths and pieces of k in blocks count items
+  int mr, nr;     // rows and columns of the innermost tile
+  size_t item;    // bytes of an item of the panels and of the computing type
+  int64_t depth;  // neighbours along k that make up an item; lengths and pieces of k in blocks
+                  // count items
   // Writes ceil(lanes / width) panels of (ceil(k / depth), width), padded with zeros.
   void (*pack)(void* out, const void* in, ScalarType type, int64_t lanes, int64_t k,
                int64_t lane_stride, int64_t k_stride, int width);
@@ -79,10 +80,10 @@ extern const PackedLevel kLevel;
 
 #if defined(__x86_64__)
 namespace packed_pairs {
-// Pairs of bfloat16, multiplied as they are and summed in float: twice as fast as float. The same chain of
-// multiply-adds, with subnormal operands and sums taken for 0. Needs AVX512_BF16.
+// Pairs of bfloat16, multiplied as they are and summed in float: twice as fast as float. The same
+// chain of multiply-adds, with subnormal operands and sums taken for 0. Needs AVX512_BF16.
 extern const PackedKernels kPairs;
-}
+}  // namespace packed_pairs
 #endif
 
 // The best level of this machine, or the one that LAMINA_CPU=avx2|baseline names.

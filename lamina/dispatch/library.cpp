@@ -33,10 +33,11 @@ State& state() {
   return *s;
 }
 
-// Whether "name" or "name.overload" comes before `full_name` in the order of characters. No string is made: this is
-// on the way of every call by name.
+// Whether "name" or "name.overload" comes before `full_name` in the order of characters. No string
+// is made: this is on the way of every call by name.
 bool comes_before(const Operator* op, std::string_view full_name) {
-  const std::string_view parts[] = {op->info().name, *op->info().overload ? "." : "", op->info().overload};
+  const std::string_view parts[] = {op->info().name, *op->info().overload ? "." : "",
+                                    op->info().overload};
   for (const std::string_view part : parts) {
     const int order = part.compare(full_name.substr(0, part.size()));
     if (order != 0) return order < 0;
@@ -52,8 +53,9 @@ const Operator* find_static(std::string_view full_name) {
   const OperatorInfo& info = (*it)->info();
   const size_t name = std::strlen(info.name), overload = std::strlen(info.overload);
   // It does not come before; it is the one if it is as long and begins so.
-  const bool same = full_name.size() == name + (overload ? overload + 1 : 0) && full_name.starts_with(info.name) &&
-                    full_name.ends_with(info.overload) && (!overload || full_name[name] == '.');
+  const bool same = full_name.size() == name + (overload ? overload + 1 : 0) &&
+                    full_name.starts_with(info.name) && full_name.ends_with(info.overload) &&
+                    (!overload || full_name[name] == '.');
   return same ? *it : nullptr;
 }
 

@@ -8,7 +8,7 @@
 namespace lamina::tile {
 
 namespace {
-constexpr int64_t kTile = 512;       // kept elements folded at a time, gathered and converted in between
+constexpr int64_t kTile = 512;  // kept elements folded at a time, gathered and converted in between
 constexpr int64_t kWideTile = 2048;  // where rows are folded as they lie
 }  // namespace
 
@@ -41,7 +41,8 @@ void Reduction::fold_rows(char* parts, const char* in, int64_t begin, int64_t ro
 }
 
 void Reduction::run_across() {
-  const bool in_place = plain() && kept.in[0] == in_item && reduced.n == 1 && reduced.in[0] % item == 0;
+  const bool in_place =
+      plain() && kept.in[0] == in_item && reduced.n == 1 && reduced.in[0] % item == 0;
   const int64_t widest = (in_place ? kWideTile : kTile) / (std::max(item, in_item) > 8 ? 2 : 1);
   const int64_t cols = std::min(kept.size[0], widest);
   const int64_t tiles = (kept.size[0] + cols - 1) / cols;
