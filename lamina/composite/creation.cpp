@@ -8,6 +8,7 @@
 #include "lamina/generated/declarations.h"
 #include "lamina/kernels/result.h"
 #include "lamina/ops.h"
+#include "lamina/shape/broadcast.h"
 
 namespace lamina::composite {
 
@@ -330,6 +331,11 @@ Tensor randperm(int64_t n, const Generator& g, Dtype dtype, MaybeLayout layout, 
 }
 Tensor random_to(const Tensor& self, int64_t to, const Generator& g) {
   return ops::random_(self, 0, to, g);
+}
+
+Tensor binomial(const Tensor& count, const Tensor& prob, const Generator& generator) {
+  const Sizes sizes = broadcast_sizes(count.sizes(), prob.sizes(), "binomial");
+  return ops::_binomial(ops::expand(count, sizes), ops::expand(prob, sizes), generator);
 }
 
 }  // namespace lamina::composite
