@@ -128,6 +128,7 @@ _SUBMODULES = (
     "jit",
     "library",
     "linalg",
+    "masked",
     "memory",
     "mps",
     "multiprocessing",

@@ -26,6 +26,7 @@ from lamina import hub as hub
 from lamina import jit as jit
 from lamina import library as library
 from lamina import linalg as linalg
+from lamina import masked as masked
 from lamina import memory as memory
 from lamina import mps as mps
 from lamina import multiprocessing as multiprocessing

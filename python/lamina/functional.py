@@ -1,9 +1,18 @@
 """Functions of the top module that are written in Python."""
 
+from __future__ import annotations
+
 from lamina import _C
 
+TYPE_CHECKING = False  # typing takes time to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
-def overridable(function):
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def overridable(function: _Function) -> _Function:
     """Gives a function the protocol of __torch_function__; lists among the arguments are looked into."""
 
     def wrapped(*args, **kwargs):
