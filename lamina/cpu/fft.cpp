@@ -1,5 +1,5 @@
 // Mixed radices (Cooley and Tukey) where the length has small factors, else Bluestein's
-// convolution.
+// convolution. Short rows are transformed several at a time, one in each lane of a vector.
 #include "lamina/cpu/fft.h"
 
 #include <algorithm>
@@ -9,13 +9,24 @@
 #include <vector>
 
 #include "lamina/core/error.h"
+#include "lamina/cpu/fft_passes.h"
+#include "lamina/cpu/packed.h"
 #include "lamina/queue/parallel.h"
 
 namespace lamina::cpu {
 namespace {
 
 using Number = std::complex<double>;
-constexpr int64_t kLargestRadix = 31;
+constexpr int kLanes = kFftLanes;
+constexpr int64_t kTogether =
+    1 << 13;  // longest rows that go together: beyond, they leave the cache
+
+void (*lanes_kernel())(const FftPass&) {
+#if defined(__x86_64__)
+  if (&packed_level() != &packed_baseline::kLevel) return fft_avx2::run;
+#endif
+  return fft_baseline::run;
+}
 
 // Products written out: operator* of std::complex looks for infinities.
 Number times(Number a, Number b) {
@@ -67,6 +78,22 @@ class Plan {
   }
 
   int64_t scratch() const { return inner_ ? 2 * inner_->n_ : n_; }
+  int64_t length() const { return n_; }
+  bool in_lanes() const { return !inner_ && n_ > 1 && n_ <= kTogether; }
+
+  // Forward transforms of kLanes rows, laid out as FftPass says. Returns where they are afterwards:
+  // x or y, of the same size.
+  double* run_lanes(double* x, double* y) const {
+    const auto run = lanes_kernel();
+    int64_t done = 1, left = n_;
+    for (const int64_t p : factors_) {
+      left /= p;
+      run({roots_.data(), n_, p, left, done, x, y});
+      std::swap(x, y);
+      done *= p;
+    }
+    return x;
+  }
 
   // Forward; `scratch` has scratch() numbers.
   void run(Number* data, Number* scratch) const {
@@ -153,12 +180,54 @@ class Plan {
 
 }  // namespace
 
+namespace {
+
+// The last plan of a short transform is kept: who asks for one asks for more of them.
+std::shared_ptr<const Plan> plan_of(int64_t n) {
+  thread_local std::shared_ptr<const Plan> last;
+  if (last && last->length() == n) return last;
+  auto plan = std::make_shared<const Plan>(n);
+  if (n <= kTogether) last = plan;
+  return plan;
+}
+
+// Rows [begin, end), kLanes at a time. An inverse is the conjugate of the transform of the
+// conjugate.
+void run_together(const Plan& plan, Number* data, int64_t begin, int64_t end, int64_t n,
+                  bool forward, double scale) {
+  const auto half = static_cast<size_t>(n) * kLanes;
+  std::vector<double> room(4 * half);
+  const double sign = forward ? 1 : -1;
+  for (int64_t r = begin; r < end; r += kLanes) {
+    const int64_t rows = std::min<int64_t>(kLanes, end - r);
+    double *x = room.data(), *y = x + 2 * half;
+    for (int64_t l = 0; l < rows; ++l) {
+      const Number* row = data + (r + l) * n;
+      for (int64_t k = 0; k < n; ++k) {
+        x[k * kLanes + l] = row[k].real();
+        x[half + k * kLanes + l] = sign * row[k].imag();
+      }
+    }
+    const double* done = plan.run_lanes(x, y);
+    for (int64_t l = 0; l < rows; ++l) {
+      Number* row = data + (r + l) * n;
+      for (int64_t k = 0; k < n; ++k)
+        row[k] = {scale * done[k * kLanes + l], sign * scale * done[half + k * kLanes + l]};
+    }
+  }
+}
+
+}  // namespace
+
 void fft_rows(Number* data, int64_t rows, int64_t n, bool forward, double scale) {
   if (rows == 0 || n == 0) return;
   LAMINA_CHECK(n <= int64_t{1} << 40, "fft: a dimension is too large; got ", n);
-  const Plan plan(n);
-  const int64_t grain = std::max<int64_t>(1, 16384 / n);
+  const std::shared_ptr<const Plan> kept = plan_of(n);
+  const Plan& plan = *kept;
+  const bool together = plan.in_lanes();
+  const int64_t grain = std::max<int64_t>(together ? kLanes : 1, 16384 / n / kLanes * kLanes);
   queue::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
+    if (together) return run_together(plan, data, begin, end, n, forward, scale);
     std::vector<Number> scratch(static_cast<size_t>(plan.scratch()));
     for (int64_t r = begin; r < end; ++r) {
       Number* row = data + r * n;

@@ -16,6 +16,8 @@ void raise_index(IndexStyle style, int64_t index, int64_t dim, int64_t size, siz
             " is out of bounds for dimension ", dim, " with size ", size));
 }
 
+constexpr int64_t kColumns = 256;  // at least as many in a chunk, so that rows are not taken apart
+
 void scatter_walk(const Strided& self, int dim, std::span<const int64_t> sizes,
                   std::span<const int64_t> index_strides, std::span<const int64_t> src_strides,
                   ScatterRef f) {
@@ -25,13 +27,21 @@ void scatter_walk(const Strided& self, int dim, std::span<const int64_t> sizes,
       columns.add(sizes[d], {self.strides[d], index_strides[d], src_strides[d]});
   const int64_t length = sizes[dim];
   if (columns.numel == 0 || length == 0) return;
-  const int64_t grain = std::max<int64_t>(1, kWalkGrain / length);
-  const auto step = columns.step();
+  const Step step = columns.step(), along{0, index_strides[dim], src_strides[dim]};
+  // Whichever neighbours lie closer in src are taken together: those of a row, or those of a
+  // column.
+  const bool by_column = std::abs(along[2]) < std::abs(step[2]);
+  const int64_t grain = std::max<int64_t>(by_column ? 1 : kColumns, kWalkGrain / length);
   queue::parallel_for(0, columns.numel, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t j = 0; j < length; ++j)
-      columns.run(begin, end, [&](const std::array<int64_t, 3>& o, int64_t n) {
-        f(o[0], o[1] + j * index_strides[dim], o[2] + j * src_strides[dim], step, n);
-      });
+    columns.run(begin, end, [&](const std::array<int64_t, 3>& o, int64_t n) {
+      if (by_column || n == 1) {
+        for (int64_t k = 0; k < n; ++k)
+          f(o[0] + k * step[0], o[1] + k * step[1], o[2] + k * step[2], along, length);
+      } else {
+        for (int64_t j = 0; j < length; ++j)
+          f(o[0], o[1] + j * along[1], o[2] + j * along[2], step, n);
+      }
+    });
   });
 }
 
@@ -41,6 +51,23 @@ template <class T>
 void gather_as(T* out, const T* self, const int64_t* index, const Walk<3>& walk,
                const Indexed& at) {
   const auto [out_step, self_step, index_step] = walk.step();
+  if (walk.ndim == 2 && index_step == 0 && out_step == 1 && self_step == 1) {  // rows of a matrix
+    const int64_t n = walk.sizes[1];
+    const auto [out_row, self_row, index_row] = walk.strides[0];
+    queue::parallel_for(0, walk.sizes[0], std::max<int64_t>(1, kWalkGrain / n),
+                        [=, &at, out_row = out_row, self_row = self_row, index_row = index_row](
+                            int64_t begin, int64_t end) {
+                          for (int64_t r = begin; r < end; ++r) {
+                            T* to = out + r * out_row;
+                            const T* from = self + r * self_row + at(index[r * index_row]);
+                            if (n > 16)
+                              copy_run(to, 1, from, 1, n);
+                            else
+                              for (int64_t k = 0; k < n; ++k) to[k] = from[k];
+                          }
+                        });
+    return;
+  }
   queue::parallel_for(0, walk.numel, kWalkGrain,
                       [&, out_step = out_step, self_step = self_step, index_step = index_step](
                           int64_t begin, int64_t end) {
