@@ -154,9 +154,11 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
     kept = [x.shape[d] for d in left]
     rows = x.permute(left + dims).reshape([*kept, math.prod(x.shape[d] for d in dims)])
     while rows.shape[-1] > 1:  # the second half onto the first
-        rows = _C.constant_pad_nd(rows, [0, rows.shape[-1] % 2], 0)
         half = rows.shape[-1] // 2
-        rows = rows[..., :half] ^ rows[..., half:]
+        rest = rows[..., 2 * half :]
+        rows = rows[..., :half] ^ rows[..., half : 2 * half]
+        if rest.shape[-1]:
+            rows[..., :1] ^= rest
     shape = [1 if d in dims else s for d, s in enumerate(x.shape)] if keepdim else kept
     result = rows.reshape(shape).clone().view(_C.uint64)
     return given("hash_tensor", result, out, same_type=True)
