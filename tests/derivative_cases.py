@@ -109,6 +109,7 @@ RANGES = {
     "_clamp": [(-1.0, 3.0), (0.0, 0.1), (1.0, 1.1)],
     "copysign": [(-2.0, 2.0), (-2.0, 2.0)],
     "atan2": [(-2.0, 2.0), (-2.0, 2.0)],
+    "_nextafter": [(0.2, 1.3), (1.5, 2.0)],
 }
 NUMBERS = {
     "alpha": 1.5,
@@ -231,6 +232,12 @@ def _cases(dtype):
 
             yield spread(name, seeded, m, inplace=True)
     if real:
+
+        def counts(t):
+            lamina.manual_seed(3)
+            return call("aten::poisson", t.abs() + 1)
+
+        yield spread("poisson", counts, m)
         for form in ("scatter_reduce", "scatter_reduce_"):
             for reduce in ("sum", "prod", "mean", "amax", "amin"):
                 for include in (True, False):

@@ -80,6 +80,16 @@ def test_windows_outside_the_storage(size, stride, offset):
     assert t.tolist() == list(range(10))
 
 
+def test_storages_of_other_devices():
+    t, meta = lamina.arange(3.0), lamina.empty(2, device="meta")
+    for a, b in ((t, meta), (meta, t)):
+        with pytest.raises(RuntimeError, match="device"):
+            a.set_(b)
+        with pytest.raises(RuntimeError, match="device"):
+            a.set_(b.untyped_storage())
+    assert t.sum() == 3 and meta.set_().device.type == "meta"
+
+
 def test_windows_after_a_change_of_type():
     t = lamina.arange(10, dtype=lamina.int16)
     with raises():
@@ -446,7 +456,7 @@ def public(owner, prefix):
     return out
 
 functions = public(lamina, "") + public(lamina.Tensor, "Tensor.")
-for module in ("nn.functional", "special", "linalg", "fft", "autograd"):
+for module in ("nn.functional", "special", "linalg", "masked", "fft", "autograd"):
     owner = lamina
     try:
         for part in module.split("."): owner = getattr(owner, part)

@@ -262,7 +262,11 @@ void set_window(const Tensor& t, PyObject* storage, PyObject* offset, PyObject* 
   LAMINA_CHECK(first >= 0 && fits && (empty || (low >= 0 && high < room)),
                "set_: the window leaves the storage; got sizes ", IntList(sizes), ", strides ",
                IntList(strides), ", storage_offset ", first, " for ", room, " elements");
-  t.impl()->set_storage(IntrusivePtr<Storage>::share(bytes.get()));
+  const bool elsewhere = bytes && bytes->device() != t.device();
+  LAMINA_CHECK(!elsewhere || room == 0, "set_: Attempted to set the storage of a tensor on device ",
+               t.device(), " to a storage on different device ", bytes->device());
+  t.impl()->set_storage(elsewhere ? Storage::make(nullptr, 0, t.device(), nullptr)
+                                  : IntrusivePtr<Storage>::share(bytes.get()));
   t.impl()->set_window(sizes, strides, first);
 }
 

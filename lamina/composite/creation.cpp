@@ -186,10 +186,10 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
   LAMINA_CHECK(!complex || is_complex(type), "logspace: inferred dtype ", natural,
                " can't be safely cast to passed dtype ", type);
   const ScalarType work = is_complex(type) ? ScalarType::Complex128 : ScalarType::Float64;
-  // Exponents of a whole result are whole, too.
-  const ScalarType between = is_integral(type, true) ? ScalarType::Int64 : work;
-  const Tensor exponents =
-      ops::_to_dtype(linspace(start, end, steps, between, layout, device, pin), work);
+  // The ends of a whole result are whole, too.
+  const bool whole = is_integral(type, true);
+  const auto limit = [&](const Scalar& s) { return whole ? Scalar(std::trunc(s.to_double())) : s; };
+  const Tensor exponents = linspace(limit(start), limit(end), steps, work, layout, device, pin);
   return ops::_to_dtype(ops::pow(Scalar(base), exponents), type);
 }
 Tensor logspace(const Tensor& start, const Tensor& end, int64_t steps, double base, Dtype dtype,

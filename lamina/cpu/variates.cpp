@@ -40,8 +40,8 @@ double poisson_by_product(double rate, Mt19937Generator& g) {
   return count;
 }
 
-// Transformed rejection with squeeze, "PTRS": W. Hoermann, "The transformed rejection method for generating
-// Poisson random variables", Insurance: Mathematics and Economics 12 (1993).
+// Transformed rejection with squeeze, "PTRS": W. Hoermann, "The transformed rejection method for
+// generating Poisson random variables", Insurance: Mathematics and Economics 12 (1993).
 double poisson_by_rejection(double rate, Mt19937Generator& g) {
   const double log_rate = std::log(rate);
   const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b;
@@ -68,8 +68,9 @@ double binomial_by_gaps(double count, double p, Mt19937Generator& g) {
   }
 }
 
-// Transformed rejection, "BTRS": W. Hoermann, "The generation of binomial random variates", Journal of
-// Statistical Computation and Simulation 46 (1993); p at most 1/2, at least ten successes expected.
+// Transformed rejection, "BTRS": W. Hoermann, "The generation of binomial random variates", Journal
+// of Statistical Computation and Simulation 46 (1993); p at most 1/2, at least ten successes
+// expected.
 double binomial_by_rejection(double count, double p, Mt19937Generator& g) {
   const double deviation = std::sqrt(count * p * (1 - p));
   const double b = 1.15 + 2.53 * deviation, a = -0.0873 + 0.0248 * b + 0.01 * p;
@@ -100,8 +101,8 @@ double binomial_number(double count, double p, Mt19937Generator& g) {
   return count * p >= 10 ? binomial_by_rejection(count, p, g) : binomial_by_gaps(count, p, g);
 }
 
-// G. Marsaglia and W. Tsang, "A simple method for generating gamma variables", ACM Transactions on Mathematical
-// Software 26 (2000); shapes below 1 by way of alpha + 1.
+// G. Marsaglia and W. Tsang, "A simple method for generating gamma variables", ACM Transactions on
+// Mathematical Software 26 (2000); shapes below 1 by way of alpha + 1.
 double gamma_number(double alpha, Mt19937Generator& g) {
   double scale = 1;
   if (alpha < 1) {
@@ -149,8 +150,9 @@ void standard_gamma(double* out, const double* alpha, int64_t n, Mt19937Generato
 
 double standard_gamma_grad(double alpha, double x) {
   if (!(x > 0) || !(alpha > 0)) return std::numeric_limits<double>::quiet_NaN();
-  // P is x^alpha exp(-x) times the sum of x^k / Gamma(alpha + k + 1); its derivative by alpha multiplies each term
-  // by log(x) - digamma(alpha + k + 1); by x it is x^(alpha - 1) exp(-x) / Gamma(alpha).
+  // P is x^alpha exp(-x) times the sum of x^k / Gamma(alpha + k + 1); its derivative by alpha
+  // multiplies each term by log(x) - digamma(alpha + k + 1); by x it is x^(alpha - 1) exp(-x) /
+  // Gamma(alpha).
   constexpr double kLargest = 1000;
   if (alpha <= kLargest && x < 4 * kLargest) {
     double term = x / alpha, slope = std::log(x) - digamma_of(alpha + 1), sum = 0;
@@ -163,8 +165,8 @@ double standard_gamma_grad(double alpha, double x) {
     }
     return -sum;
   }
-  // alpha (1 - 1 / (9 alpha) + z / (3 sqrt(alpha)))^3 has nearly a gamma distribution for a normal z (Wilson and
-  // Hilferty, 1931): the derivative at that z.
+  // alpha (1 - 1 / (9 alpha) + z / (3 sqrt(alpha)))^3 has nearly a gamma distribution for a normal
+  // z (Wilson and Hilferty, 1931): the derivative at that z.
   const double root = std::cbrt(x / alpha);
   const double z = (root - 1 + 1 / (9 * alpha)) * 3 * std::sqrt(alpha);
   return root * root * root +

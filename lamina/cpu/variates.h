@@ -13,8 +13,8 @@ void binomial(double* out, const double* count, const double* p, int64_t n, Mt19
 // Gamma numbers of shape `alpha` > 0 and rate 1, at least the smallest normal double.
 void standard_gamma(double* out, const double* alpha, int64_t n, Mt19937Generator& g);
 
-// How a gamma number x of shape alpha moves with alpha at a fixed probability: -(dP/dalpha) / (dP/dx)
-// with P(alpha, x) the regularized lower incomplete gamma function.
+// How a gamma number x of shape alpha moves with alpha at a fixed probability: -(dP/dalpha) /
+// (dP/dx) with P(alpha, x) the regularized lower incomplete gamma function.
 double standard_gamma_grad(double alpha, double x);
 
 }  // namespace lamina::cpu
