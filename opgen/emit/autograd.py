@@ -96,7 +96,7 @@ class _Node:
 
     def collect(self, f: Formula, of: str) -> None:
         for name in sorted(f.names):
-            if name in ("grad", "grads", "wants"):
+            if name in ("grad", "grads", "cotangents", "wants"):
                 continue
             if name in self.results:
                 self.saved_results[name] = None
@@ -172,8 +172,10 @@ class _Node:
         if len(op.schema.returns) == 1 and not op.schema.returns[0].type.is_list:
             text += "    const Tensor grad = std::move(grads[0]);\n"
         else:
-            uses_all = any("grads" in f.names for f in self.formulas.values())
-            if uses_all:
+            names = {n for f in self.formulas.values() for n in f.names}
+            if "cotangents" in names:  # those of all results, undefined where there is none
+                text += "    const std::span<Tensor> cotangents = grads;\n"
+            elif "grads" in names:
                 text += (
                     "    for (uint32_t i = 0; i < grads.size(); ++i)\n"
                     "      if (!grads[i].defined()) grads[i] = zeros_like_output(i);\n"
@@ -261,7 +263,7 @@ def _kernel(op: Operator, f: Function) -> str:
         tensors = [p.name for p in f.schema.params if p.type.base == "Tensor"]
         return text + (
             f'  if (autograd::recording({", ".join(tensors)})) autograd::raise_out_recorded("{op.name}");\n'
-            f"  {returns} result = {below};\n  {counted}  return result;\n}}\n\n"
+            f"  {returns} returned = {below};\n  {counted}  return returned;\n}}\n\n"
         )
     if f.form == "inplace":
         return text + _inplace(op, f, below, counted)
