@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from derivative_cases_linalg import linalg_cases
 from derivative_cases_network import network_cases
 from derivative_cases_spatial import spatial_cases
 
@@ -483,6 +484,7 @@ def cases(dtype):
                 yield from _pointwise(op, dtype, 10 * seed)
     yield from _cases(dtype)
     yield from spatial_cases(dtype, Case, _shaped)
+    yield from linalg_cases(dtype, Case, _shaped)
     if dtype == F64:
         yield from network_cases(Case, _shaped)
     yield from _composites(dtype)

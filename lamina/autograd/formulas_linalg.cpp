@@ -374,24 +374,28 @@ Tensor qr_r_tangent(const Tensor& tangent, const Tensor& Q, const Tensor& R,
   return side_by_side(
       dR, ops::add(product(H(dQ), A2), product(H(Q), columns(tangent, k, n - k))));
 }
+// With W = Q^H gQ, gA = (Q (tril(W - W^H) with half of the diagonal + P(gR R^H)) + (I - Q Q^H) gQ) R^-H, P
+// the adjoint of upper_part. Columns of R beyond the square are Q^H A2: gA2 = Q gR2, and W gets R2 gR2^H.
 Tensor qr_grad(Cotangents cotangents, const Tensor& Q, const Tensor& R, std::string_view mode) {
   check_qr_mode(Q, R, mode);
   const int64_t k = rows_of(R), n = columns_of(R);
-  Tensor gQ = cotangents[0], gR = cotangents[1], gA2;
+  const Tensor &gQ = cotangents[0], &gR = cotangents[1], square = columns(R, 0, k);
+  Tensor W = gQ.defined() ? product(H(Q), gQ) : Tensor(), gA2, middle;
+  Tensor perpendicular;
+  if (gQ.defined() && rows_of(Q) > k) perpendicular = ops::sub(gQ, product(Q, W));
   if (n > k && gR.defined()) {
-    const Tensor gR2 = columns(gR, k, n - k), A2 = product(Q, columns(R, k, n - k));
+    const Tensor gR2 = columns(gR, k, n - k);
     gA2 = product(Q, gR2);
-    const Tensor more = product(A2, H(gR2));
-    gQ = gQ.defined() ? ops::add(gQ, more) : more;
+    const Tensor more = product(columns(R, k, n - k), H(gR2));
+    W = W.defined() ? ops::add(W, more) : more;
   }
-  const Tensor square = columns(R, 0, k);
-  Tensor Y = gR.defined() ? product(columns(gR, 0, k), H(square)) : Tensor();
-  if (gQ.defined()) {
-    const Tensor inner = product(H(Q), gQ);
-    Y = Y.defined() ? ops::sub(Y, inner) : ops::neg(inner);
+  if (gR.defined()) middle = upper_part_adjoint(product(columns(gR, 0, k), H(square)));
+  if (W.defined()) {
+    const Tensor turned = half_lower(ops::sub(W, H(W)));
+    middle = middle.defined() ? ops::add(middle, turned) : turned;
   }
-  Tensor inside = product(Q, upper_part_adjoint(Y));
-  if (gQ.defined()) inside = ops::add(inside, gQ);
+  Tensor inside = product(Q, middle);
+  if (perpendicular.defined()) inside = ops::add(inside, perpendicular);
   const Tensor gA = solved(H(square), inside, false, false);
   if (n == k) return gA;
   if (!gA2.defined()) {

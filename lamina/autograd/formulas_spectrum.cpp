@@ -122,10 +122,20 @@ Tensor phase(const Singular& s) {
 // t without its part in the span of the columns of B, where B is not square.
 Tensor outside(const Tensor& t, const Tensor& B) { return ops::sub(t, product(B, product(H(B), t))); }
 
-void check_thin(const Tensor& vectors, const Tensor& thin, int64_t dim) {
-  LAMINA_CHECK(vectors.size(dim) == thin.size(dim),
-               "linalg.svd: vectors without a singular value have no derivative; expected "
-               "full_matrices=False or a square matrix");
+// Columns B of a full basis that stand beside those of A: only what turns their span is defined, dB =
+// -A dA^H B.
+Tensor beside(const Tensor& full, const Tensor& A, const Tensor& dA) {
+  const int64_t k = columns_of(A), more = columns_of(full) - k;
+  if (more == 0) return dA;
+  const Tensor B = ops::narrow(full, -1, k, more);
+  return ops::cat(std::vector<Tensor>{dA, ops::neg(product(A, product(H(dA), B)))}, -1);
+}
+// The adjoint: what the cotangent of the full basis is for A.
+Tensor beside_adjoint(const Tensor& full, const Tensor& A, const Tensor& grad) {
+  const int64_t k = columns_of(A), more = columns_of(full) - k;
+  if (more == 0) return grad;
+  const Tensor B = ops::narrow(full, -1, k, more), gB = ops::narrow(grad, -1, k, more);
+  return ops::sub(ops::narrow(grad, -1, 0, k), product(B, product(H(gB), A)));
 }
 
 }  // namespace
@@ -137,18 +147,16 @@ Tensor svd_s_tangent(const Tensor& tangent, const Tensor& U, const Tensor& S, co
 }
 Tensor svd_u_tangent(const Tensor& tangent, const Tensor& U, const Tensor& S, const Tensor& Vh) {
   const Singular s = singular(tangent, U, S, Vh);
-  check_thin(U, s.U, -1);
   const Tensor scaled = ops::mul(s.M, row(typed(S, U)));
   Tensor X = over_gaps(ops::add(scaled, H(scaled)), s.gaps);
   if (U.is_complex()) X = ops::add(X, phase(s));
   Tensor dU = product(s.U, X);
   if (rows_of(U) > columns_of(s.U))
     dU = ops::add(dU, outside(ops::div(product(tangent, H(s.Vh)), row(typed(S, U))), s.U));
-  return dU;
+  return beside(U, s.U, dU);
 }
 Tensor svd_v_tangent(const Tensor& tangent, const Tensor& U, const Tensor& S, const Tensor& Vh) {
   const Singular s = singular(tangent, U, S, Vh);
-  check_thin(Vh, s.Vh, -2);
   const Tensor scaled = ops::mul(column(typed(S, U)), s.M);
   Tensor X = over_gaps(ops::add(scaled, H(scaled)), s.gaps);
   if (U.is_complex()) X = ops::sub(X, phase(s));
@@ -156,7 +164,7 @@ Tensor svd_v_tangent(const Tensor& tangent, const Tensor& U, const Tensor& S, co
   Tensor dV = product(V, X);
   if (columns_of(Vh) > rows_of(s.Vh))
     dV = ops::add(dV, outside(ops::div(product(H(tangent), s.U), row(typed(S, U))), V));
-  return H(dV);
+  return H(beside(H(Vh), V, dV));
 }
 
 Tensor svd_grad(Cotangents cotangents, const Tensor& U, const Tensor& S, const Tensor& Vh) {
@@ -164,8 +172,8 @@ Tensor svd_grad(Cotangents cotangents, const Tensor& U, const Tensor& S, const T
   const int64_t k = S.sizes().back();
   const Tensor &gS = cotangents[1], V = H(s.Vh), values = typed(S, U);
   Tensor gU = cotangents[0], gV = cotangents[2];
-  if (gU.defined()) gU = ops::narrow(gU, -1, 0, k);
-  if (gV.defined()) gV = H(ops::narrow(gV, -2, 0, k));
+  if (gU.defined()) gU = beside_adjoint(U, s.U, gU);
+  if (gV.defined()) gV = beside_adjoint(H(Vh), V, H(gV));
   if (!gU.defined() && !gV.defined())
     return product(ops::mul(s.U, row(typed(gS, U))), s.Vh);
   // X is anti-Hermitian off its diagonal, so only that part of U^H gU counts; the same of V.

@@ -19,8 +19,8 @@ Tensor matrix_power(const Tensor& self, int64_t n) {
     power = 0 - power;
   }
   if (power == 0)
-    return ops::add(ops::zeros_like(self),
-                    ops::eye(columns_of(self), self.dtype(), std::nullopt, self.device()));
+    return ops::copy_(ops::clone(self),  // a constant, but of the graph
+                      ops::eye(columns_of(self), self.dtype(), std::nullopt, self.device()));
   if (power == 1) return ops::clone(base);
   Tensor result;
   for (;;) {
@@ -60,14 +60,16 @@ Tensor matrix_exp(const Tensor& self) {
                ": Expected a floating point or complex tensor as input. Got ",
                legacy_name(self.dtype()));
   if (self.numel() == 0 || self.is_meta()) return ops::clone(self);
-  if (is_reduced_floating(self.dtype()))
-    return ops::_to_dtype(matrix_exp(ops::_to_dtype(self, ScalarType::Float32)), self.dtype());
-  // Scaled by 2^-s to a norm of at most 1/2, where 19 terms leave less than the last bit of float64
-  // of the value and of its derivative.
+  // In double: squaring doubles the relative error every time.
+  const ScalarType wide = self.is_complex() ? ScalarType::Complex128 : ScalarType::Float64;
+  if (self.dtype() != wide)
+    return ops::_to_dtype(matrix_exp(ops::_to_dtype(self, wide)), self.dtype());
+  // Scaled by 2^-s to a norm of at most 1, where 19 terms leave less than the last bit of the value
+  // and of its derivative.
   const Tensor norm =
       ops::amax(ops::sum(ops::abs(ops::detach(self)), IntList({-2}), false), {-1}, true);
   const Tensor halvings = ops::unsqueeze(
-      ops::clamp_min(ops::ceil(ops::log2(ops::mul(norm, Scalar(2.0)))), Scalar(0)), -1);
+      ops::clamp_min(ops::ceil(ops::log2(norm)), Scalar(0)), -1);
   const Tensor finite = ops::nan_to_num(halvings, 0.0, 0.0, 0.0);
   const double most = scalar_of(ops::amax(finite)).to_double();
   if (most == 0) return taylor(self);

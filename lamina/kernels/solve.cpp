@@ -179,6 +179,7 @@ void linalg_lstsq(const Tensor& solution, const Tensor& rank, const Tensor& sing
   zero_bytes(singular_values);
   if (self.numel() == 0 || k == 0) return zero_bytes(solution);
   const Columns a(self), x(batch_of(self), std::max(m, n), k, self.dtype());
+  if (n > m) zero_bytes(x.tensor());
   copy_values(ops::narrow(x.tensor(), -2, 0, m), b);
   const ScalarType type = a.type(), real = to_real(type);
   LeastSquares ls;

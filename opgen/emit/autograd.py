@@ -44,7 +44,7 @@ def emit(ops: list[Operator]) -> str:
         '#include "lamina/autograd/formulas.h"\n#include "lamina/autograd/forward.h"\n#include "lamina/autograd/list_writes.h"\n#include "lamina/autograd/view.h"\n'
         '#include "lamina/dispatch/operator.h"\n'
         '#include "lamina/kernels/generated_support.h"\n\n'
-        "namespace lamina::generated {\n\nusing namespace ops;\nusing namespace autograd::formulas;\n"
+        "namespace lamina {\nnamespace [[gnu::visibility(\"hidden\")]] generated {\n\nusing namespace ops;\nusing namespace autograd::formulas;\n"
         "using autograd::SavedTensor;\nnamespace formulas = autograd::formulas;\n"
         "namespace forward = autograd::forward;\n\n"
     )
@@ -55,7 +55,7 @@ def emit(ops: list[Operator]) -> str:
             if f is op.functional and op.gradients.absent is None:
                 text += f"// ---- {op.where}: {op.schema}\n" + _Node(op).emit()
             text += _kernel(op, f)
-    return text + "}  // namespace lamina::generated\n"
+    return text + "}  // namespace generated\n}  // namespace lamina\n"
 
 
 def differentiable_inputs(op: Operator) -> list[Param]:

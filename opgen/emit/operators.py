@@ -85,7 +85,7 @@ def op_source(ops: list[Operator]) -> str:
         HEADER
         + '#include "lamina/dispatch/boxing.h"\n#include "lamina/dispatch/signature_types.h"\n\n'
     )
-    text += "namespace lamina {\n\nnamespace generated {\n"
+    text += "namespace lamina {\n\nnamespace [[gnu::visibility(\"hidden\")]] generated {\n"
     for op in ops:
         for f in op.functions:
             for _, kernel in registrations(op, f):

@@ -272,10 +272,8 @@ def chain_matmul(*matrices, out=None):
 @overridable
 def lu(A, pivot=True, get_infos=False, out=None):
     """LU and pivots of matrices, with `get_infos` also info; see linalg.lu_factor_ex, which replaces it."""
-    LU, pivots, info = _linalg["lu_factor_ex"](A, pivot=pivot)
-    if get_infos:
-        return given("lu", (LU, pivots, info), out)
-    return given("lu", (LU, pivots), out)
+    result = _C._lu_with_info(A, pivot, False)
+    return given("lu", result if get_infos else tuple(result[:2]), out)
 
 
 def _range_of(A, q, niter, M):
