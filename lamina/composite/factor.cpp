@@ -121,6 +121,7 @@ Tensor linalg_cholesky(const Tensor& self, bool upper) {
 
 Tensor cholesky(const Tensor& self, bool upper) {
   check_square(self, "cholesky");
+  check_lapack_type(self, "cholesky", ErrorKind::NotImplemented);
   const auto [L, info] = ops::linalg_cholesky_ex(self, upper, false);
   kernels::check_cholesky_info(info, "cholesky");
   return L;
@@ -138,8 +139,21 @@ Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
   return ops::linalg_solve_triangular(ops::mH(L), half, true);
 }
 
+namespace {
+// As the info of a routine: the number of the first zero on the diagonal, from 1, or 0.
+Tensor zero_pivots(const Tensor& t) {
+  const Tensor zero = ops::eq(ops::diagonal(ops::detach(t), 0, -2, -1), Scalar(0));
+  if (t.is_meta() || t.numel() == 0 || scalar_of(ops::any(zero)).equals(0))
+    return ops::zeros(IntList(), ScalarType::Int32);
+  const Tensor first = ops::add(ops::argmax(ops::_to_dtype(zero, ScalarType::Int32), -1), 1);
+  return ops::_to_dtype(ops::where(ops::any(zero, IntList({-1}), false), first, Scalar(0)), ScalarType::Int32);
+}
+}  // namespace
+
 Tensor cholesky_inverse(const Tensor& self, bool upper) {
   check_square(self, "cholesky_inverse");
+  check_lapack_type(self, "cholesky_inverse", ErrorKind::NotImplemented);
+  kernels::check_inverse_info(zero_pivots(self), "cholesky_inverse");
   const Tensor L = upper ? ops::mH(self) : self;
   const Tensor inverse = ops::linalg_solve_triangular(L, identity(rows_of(self), self), false);
   return ops::matmul(ops::mH(inverse), inverse);
@@ -208,6 +222,10 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
                    input2.sizes().back() <= rows_of(self),
                op, ": tau must have the batch of input and at most min(input.shape[-2:]) elements; got ",
                self, " and ", input2);
+  LAMINA_CHECK(input2.sizes().back() == std::min(left ? rows_of(input3) : columns_of(input3),
+                                                 columns_of(self)),
+               op, ": tau.shape[-1] must be equal to min(other.shape[", left ? "-2" : "-1",
+               "], input.shape[-1]); got ", input2, " for ", self, " and ", input3);
   LAMINA_CHECK((left ? rows_of(input3) : columns_of(input3)) == rows_of(self), op, ": ",
                left ? "other.shape[-2] must be equal to input.shape[-2]"
                     : "other.shape[-1] must be equal to input.shape[-2]",

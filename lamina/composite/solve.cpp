@@ -37,7 +37,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, cons
   LAMINA_CHECK(self.dim() >= 2, op, ": input must have at least 2 dimensions; got ", self);
   LAMINA_CHECK(b.dim() >= 1, op, ": other must have at least 1 dimension; got ", b);
   check_matrix(self, op, "input");
-  check_lapack_type(self, op);
+  check_lapack_type(self, op, ErrorKind::Runtime, ErrorKind::Runtime);
   LAMINA_CHECK(self.dtype() == b.dtype(), op,
                ": Expected input and other to have the same dtype; got ", self, " and ", b);
   const int64_t extra = self.dim() - b.dim();
@@ -85,7 +85,7 @@ Tensor pinverse(const Tensor& self, double rcond) {
     return ops::full({}, v, to_real(self.dtype()), std::nullopt, self.device());
   };
   check_matrix(self, "pinverse", "input");
-  check_lapack_type(self, "pinverse");
+  check_lapack_type(self, "pinverse", ErrorKind::Runtime, ErrorKind::Runtime);
   return ops::_linalg_pinv(self, number(0), number(rcond), false);
 }
 

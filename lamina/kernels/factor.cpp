@@ -179,6 +179,10 @@ void cholesky(const Tensor& L, const Tensor& info, const Tensor& self, bool uppe
   each_chunk(a.count(), double(n) * n * n / 3, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       lapack(potrf, &triangle, &n, a.at(i), &ld, ints(info) + i, size_t{1});
+      int32_t& state = ints(info)[i];
+      // OpenBLAS lets NaN pass as positive.
+      for (int j = 0; j < n && state == 0; ++j)
+        if (std::isnan(element(a.element(i, j, j), a.type()).real())) state = j + 1;
       for (int j = 0; j < n; ++j) {  // the other triangle
         const size_t item = item_size(a.type());
         if (upper)

@@ -1,15 +1,17 @@
 // Batches of matrices: what linear algebra demands of its operands.
 #pragma once
 
+#include "lamina/core/error.h"
 #include "lamina/core/tensor.h"
 
 namespace lamina {
 
-// Raise for operands that are no matrices (or batches of them), not square, or not of a type that
-// LAPACK computes: Runtime, NotImplemented for 16-bit and smaller floats.
+// Raise Runtime for operands that are no matrices (or batches of them), or not square.
 void check_matrix(const Tensor& t, const char* op, const char* name = "A");
 void check_square(const Tensor& t, const char* op, const char* name = "A");
-void check_lapack_type(const Tensor& t, const char* op);
+// Raises for types that LAPACK does not compute; which kind of error that is differs by operator.
+void check_lapack_type(const Tensor& t, const char* op, ErrorKind integers = ErrorKind::Runtime,
+                       ErrorKind small_floats = ErrorKind::NotImplemented);
 
 // Sizes of the batch: all but the last two.
 Sizes batch_of(const Tensor& t);

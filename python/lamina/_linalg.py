@@ -14,6 +14,10 @@ _ORDERS = (2, -2, 1, -1, math.inf, -math.inf)
 
 
 def _check_matrix(name, A, square=False):
+    if not isinstance(A, _C.Tensor):
+        raise TypeError(
+            f"{name}(): argument 'A' (position 1) must be Tensor, not {type(A).__name__}"
+        )
     if A.dim() < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     if square and A.shape[-1] != A.shape[-2]:
@@ -40,8 +44,15 @@ def _check_type(name, A, dtype=None):
         )
 
 
+def _check_small(name, A):
+    if A.dtype in (_C.float16, _C.bfloat16):
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {A.dtype}")
+
+
 def _two_dims(name, A, dim):
-    if isinstance(dim, int) or len(dim) != 2:
+    if isinstance(dim, int):
+        raise TypeError(f"{name}(): argument 'dim' must be tuple of ints, not int")
+    if len(dim) != 2:
         raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {dim}")
     a, b = dim
     for d in (a, b):
@@ -69,8 +80,9 @@ def _matrix_norm(name, A, ord, dim, keepdim, dtype):
     if dtype is not None:
         A = A.to(dtype)
     if ord == "nuc" or abs(ord) == 2:
+        _check_small(name, A)
         values = _svdvals(A.movedim((a, b), (-2, -1)))
-        if ord == "nuc":
+        if ord == "nuc" or (ord == 2 and values.shape[-1] == 0):
             result = values.sum(-1)
         else:
             result = values.amax(-1) if ord > 0 else values.amin(-1)
@@ -80,7 +92,10 @@ def _matrix_norm(name, A, ord, dim, keepdim, dtype):
         return result
     along, left = (a, b) if abs(ord) == 1 else (b, a)
     sums = _vector_norm(A, 1, along, True)
-    result = sums.amax(left, True) if ord > 0 else sums.amin(left, True)
+    if ord > 0 and sums.shape[left] == 0:
+        result = sums.sum(left, True)
+    else:
+        result = sums.amax(left, True) if ord > 0 else sums.amin(left, True)
     return result if keepdim else result.squeeze((a, b))
 
 
@@ -96,6 +111,8 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
 
     The result is real. Raises RuntimeError for other orders, for integers, and for less than two dimensions.
     """
+    if ord is None:
+        raise TypeError("linalg_matrix_norm(): argument 'ord' must be str or Number, not NoneType")
     result = _matrix_norm("linalg.matrix_norm", A, ord, dim, keepdim, dtype)
     return given("linalg.matrix_norm", result, out, same_type=True)
 
@@ -103,6 +120,10 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
 @overridable
 def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     """The norm of vectors, or of matrices where `ord` and two dimensions, or a matrix, are given; see matrix_norm and vector_norm."""
+    if not isinstance(A, _C.Tensor):
+        raise TypeError(
+            f"linalg_norm(): argument 'A' (position 1) must be Tensor, not {type(A).__name__}"
+        )
     if dim is not None:
         dim = (dim,) if isinstance(dim, int) else tuple(dim)
         if len(dim) not in (1, 2):
@@ -172,10 +193,10 @@ def cond(A, p=None, *, out=None):
     else:
         if isinstance(p, str) and p not in ("fro", "nuc") or not isinstance(p, str) and p not in _ORDERS:
             raise RuntimeError(f"{name} got an invalid norm type: {p}")
-        _check_matrix(name, A, square=True)
         if A.numel() == 0:
             result = A.abs().new_zeros(A.shape[:-2])
         else:
+            _check_matrix(name, A, square=True)
             inverse, info = _linalg["inv_ex"](A)
             inverse = inverse.masked_fill((info != 0)[..., None, None], math.inf)
             first = _matrix_norm(name, A, p, (-2, -1), False, None)
@@ -202,6 +223,7 @@ def _tolerances(A, atol, rtol):
             return value.to(real)
         return _C.full((), float(value), dtype=real, device=A.device)
 
+    atol = tensor(atol) if isinstance(atol, _C.Tensor) else atol
     if rtol is None:
         if atol is None:
             rtol = default
@@ -223,6 +245,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None, out=None)
         tol, hermitian = None, tol
     _check_matrix(name, A, square=hermitian)
     _check_type(name, A)
+    _check_small(name, A)
     if tol is not None:
         atol, rtol = tol, 0.0
     if A.numel() == 0:
