@@ -21,9 +21,6 @@ Tensor solved(const Tensor& A, const Tensor& B, bool upper, bool left = true, bo
 }
 Tensor diagonal(const Tensor& t) { return ops::diagonal(t, 0, -2, -1); }
 Tensor as_matrix(const Tensor& t) { return ops::unsqueeze(ops::unsqueeze(t, -1), -1); }
-Tensor trace_of_product(const Tensor& a, const Tensor& b) {  // tr(A B)
-  return ops::sum(ops::mul(a, ops::mT(b)), IntList({-2, -1}), false);
-}
 Tensor identity(int64_t n, const Tensor& like) {
   return ops::eye(n, like.dtype(), std::nullopt, like.device());
 }
@@ -94,14 +91,6 @@ Tensor lu_factor_grad(const Tensor& grad, const Tensor& LU, const Tensor& pivots
   return permuted(gA, pivots, true);
 }
 
-// d det = sum of C * dA, C the cofactors: true of singular matrices, too.
-Tensor det_grad(const Tensor& grad, const Tensor& A) {
-  return ops::mul(as_matrix(grad), conj_of(ops::_linalg_cofactors(A)));
-}
-Tensor det_tangent(const Tensor& tangent, const Tensor& A) {
-  return ops::sum(ops::mul(ops::_linalg_cofactors(A), tangent), IntList({-2, -1}), false);
-}
-
 namespace {
 
 // Whether some matrix is so near to a singular one that its inverse is of no use for derivatives.
@@ -114,66 +103,69 @@ bool some_singular(const Tensor& A) {
   return !scalar_of(ops::any(small)).equals(0);
 }
 
-// P[i, j]: the product of all values (..., n) but i and j, i != j; 0 on the diagonal.
-Tensor products_without_pairs(const Tensor& S) {
-  const int64_t n = S.sizes().back();
-  const Tensor unit = identity(n, S), row = ops::unsqueeze(S, -2);
-  const auto shifted = [&](const Tensor& t) {  // exclusive running products along the last dimension
-    return side_by_side(ops::ones_like(columns(t, 0, 1)), columns(ops::cumprod(t, -1), 0, n - 1));
+// Cofactors and determinant of (..., q, q) without a division by an element, so that derivatives of
+// every order are right where the matrix is singular: the method of Faddeev and Le Verrier.
+std::array<Tensor, 2> cofactors_by_products(const Tensor& C) {
+  const int64_t q = columns_of(C);
+  const Tensor unit = identity(q, C);
+  Tensor M = unit, step = C, coefficient;
+  for (int64_t k = 1; k <= q; ++k) {
+    step = k == 1 ? C : product(C, M);
+    coefficient = ops::mul(ops::sum(diagonal(step), IntList({-1}), false), -1.0 / double(k));
+    if (k < q) M = ops::add(step, ops::mul(as_matrix(coefficient), unit));
+  }
+  const Scalar sign = q % 2 == 0 ? -1.0 : 1.0;
+  if (q == 1) M = ops::expand(M, Sizes(std::span<const int64_t>(C.sizes())));
+  return {ops::mul(ops::mT(M), sign), ops::mul(coefficient, -sign.to_double())};
+}
+
+// The cofactors (..., n, n): det(A) A^-T or, near singular matrices, the same in the bases of the
+// singular vectors at this point, held fixed: B = U^H A V is nearly diagonal, and of
+// det B = det(B11) det(C), C = B22 - B21 B11^-1 B12, only the small block C is singular.
+Tensor cofactors(const Tensor& A) {
+  const auto plain = [&] {
+    return ops::mul(as_matrix(ops::linalg_det(A)),
+                    ops::mT(std::get<0>(ops::linalg_inv_ex(A, false))));
   };
-  const Tensor before = shifted(row);
-  const Tensor after = ops::flip(shifted(ops::flip(row, {-1})), {-1});
-  // Between i and j: products along j of what is right of i.
-  const Tensor right_of = ops::eq(ops::triu(ops::ones_like(unit), 1), Scalar(1));
-  const Tensor between = shifted(ops::where(right_of, row, Scalar(1)));
-  const Tensor upper = ops::triu(ops::mul(ops::mul(ops::mT(before), between), after), 1);
-  return ops::add(upper, ops::mT(upper));
-}
-
-struct Rotated {
-  Tensor U, Vh, P, det;  // A = U diag(S) Vh, det = det(U) det(Vh)
-};
-Rotated rotated(const Tensor& A) {
-  const auto [U, S, Vh] = ops::_linalg_svd(A, false, true);
-  return {U, Vh, products_without_pairs(S),
-          as_matrix(ops::mul(ops::linalg_det(U), ops::linalg_det(Vh)))};
-}
-
-// Both directions of the derivative of cofactors at a diagonal matrix are one map: the diagonal goes
-// to P times itself, the rest to -P * X^T.
-Tensor cofactors_at_diagonal(const Tensor& P, const Tensor& X) {
-  const Tensor Q = ops::_to_dtype(P, X.dtype());
-  const Tensor on = ops::squeeze(product(Q, ops::unsqueeze(diagonal(X), -1)), -1);
-  return ops::sub(ops::diag_embed(on), ops::mT(ops::mul(Q, X)));
+  if (!some_singular(A)) return plain();
+  const auto [U, S, Vh] = ops::_linalg_svd(ops::detach(A), false, true);
+  const Tensor large = ops::gt(S, ops::mul(ops::narrow(S, -1, 0, 1), 1e-3));
+  Sizes batch;
+  for (int64_t d = 0; d + 1 < large.dim(); ++d) batch.push_back(d);
+  const Tensor in_all = batch.empty() ? large : ops::all(large, IntList(batch), false);
+  const int64_t n = columns_of(A),
+                r = scalar_of(ops::sum(in_all)).to_int();
+  if (r == n) return plain();
+  const Tensor det = as_matrix(ops::mul(ops::linalg_det(U), ops::linalg_det(Vh)));
+  const Tensor B = product(H(U), A, H(Vh));
+  const Tensor B22 = columns(rows(B, r, n - r), r, n - r);
+  Tensor inner;
+  if (r == 0) {
+    inner = cofactors_by_products(B22)[0];
+  } else {
+    const Tensor B11 = columns(rows(B, 0, r), 0, r), B12 = columns(rows(B, 0, r), r, n - r),
+                 B21 = columns(rows(B, r, n - r), 0, r);
+    const Tensor X = std::get<0>(ops::linalg_inv_ex(B11, false));
+    const Tensor Y = product(B21, X), Z = product(X, B12);
+    const auto [small, det_small] = cofactors_by_products(ops::sub(B22, product(Y, B12)));
+    const Tensor left = ops::neg(product(ops::mT(Y), small));
+    const Tensor corner = ops::sub(ops::mul(as_matrix(det_small), ops::mT(X)),
+                                   product(left, ops::mT(Z)));
+    const Tensor below = ops::neg(product(small, ops::mT(Z)));
+    inner = ops::mul(as_matrix(ops::linalg_det(B11)),
+                     stacked_rows(side_by_side(corner, left), side_by_side(below, small)));
+  }
+  return ops::mul(det, product(conj_of(U), inner, conj_of(Vh)));
 }
 
 }  // namespace
 
-// C = det A^-T, X = A^-1: dC = det (tr(X dA) X^T - (X dA X)^T). At singular matrices the limit of
-// that, written in the singular vectors.
-Tensor cofactors_tangent(const Tensor& tangent, const Tensor& A) {
-  if (some_singular(A)) {
-    const Rotated r = rotated(A);
-    const Tensor E = product(H(r.U), tangent, H(r.Vh));
-    return ops::mul(r.det, product(conj_of(r.U), cofactors_at_diagonal(r.P, E), conj_of(r.Vh)));
-  }
-  const Tensor X = std::get<0>(ops::linalg_inv_ex(A, false)), det = as_matrix(ops::linalg_det(A));
-  const Tensor inner = ops::sub(ops::mul(as_matrix(trace_of_product(X, tangent)), X),
-                                product(X, tangent, X));
-  return ops::mul(det, ops::mT(inner));
+// d det = sum of C * dA, C the cofactors: true of singular matrices, too.
+Tensor det_grad(const Tensor& grad, const Tensor& A) {
+  return ops::mul(as_matrix(grad), conj_of(cofactors(A)));
 }
-
-Tensor cofactors_grad(const Tensor& grad, const Tensor& A) {
-  if (some_singular(A)) {
-    const Rotated r = rotated(A);
-    const Tensor g = product(ops::mT(r.U), ops::mul(conj_of(r.det), grad), ops::mT(r.Vh));
-    return product(r.U, cofactors_at_diagonal(r.P, g), r.Vh);
-  }
-  const Tensor XH = H(std::get<0>(ops::linalg_inv_ex(A, false)));
-  const Tensor det = as_matrix(conj_of(ops::linalg_det(A))), gT = ops::mT(grad);
-  const Tensor inner =
-      ops::sub(ops::mul(as_matrix(trace_of_product(XH, gT)), XH), product(XH, gT, XH));
-  return ops::mul(det, inner);
+Tensor det_tangent(const Tensor& tangent, const Tensor& A) {
+  return ops::sum(ops::mul(cofactors(A), tangent), IntList({-2, -1}), false);
 }
 
 // With t = tr(A^-1 dA): d log|det| = Re t, d sign = i Im(t) sign.

@@ -18,8 +18,6 @@ Tensor lu_factor_grad(const Tensor& grad, const Tensor& LU, const Tensor& pivots
 Tensor lu_factor_tangent(const Tensor& tangent, const Tensor& LU, const Tensor& pivots);
 Tensor det_grad(const Tensor& grad, const Tensor& A);
 Tensor det_tangent(const Tensor& tangent, const Tensor& A);
-Tensor cofactors_grad(const Tensor& grad, const Tensor& A);
-Tensor cofactors_tangent(const Tensor& tangent, const Tensor& A);
 Tensor slogdet_grad(Cotangents cotangents, const Tensor& A, const Tensor& sign);
 Tensor slogdet_sign_tangent(const Tensor& tangent, const Tensor& A, const Tensor& sign);
 Tensor slogdet_log_tangent(const Tensor& tangent, const Tensor& A);

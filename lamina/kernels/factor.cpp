@@ -144,31 +144,6 @@ void linalg_slogdet(const Tensor& sign, const Tensor& logabsdet, const Tensor& A
   }
 }
 
-void linalg_cofactors(const Tensor& result, const Tensor& A) {
-  if (A.numel() == 0) return;
-  // det(A) A^-T where LU has no small pivot; else by singular values, which know the limit:
-  // det(U) det(Vh) conj(U) diag(products of the others) conj(Vh). Higham, "What is the adjugate of a
-  // matrix" (2020).
-  const auto [LU, pivots, info] = ops::linalg_lu_factor_ex(A);
-  const Tensor sizes = ops::abs(ops::diagonal(LU, 0, -2, -1));
-  const double least =
-      (to_real(A.dtype()) == ScalarType::Float64 ? 2.2e-16 : 1.2e-7) * 16 * double(rows_of(A));
-  const Tensor small = ops::le(ops::amin(sizes, {-1}), ops::mul(ops::amax(sizes, {-1}), least));
-  if (scalar_of(ops::any(small)).equals(0)) {
-    const Tensor det = ops::unsqueeze(ops::unsqueeze(ops::linalg_det(A), -1), -1);
-    copy_values(result, ops::mul(det, ops::mT(std::get<0>(ops::linalg_inv_ex(A)))));
-    return;
-  }
-  const auto [U, S, Vh] = ops::_linalg_svd(A, false, true);
-  const Tensor unit = ops::eye(rows_of(A), S.dtype());
-  const Tensor others = ops::prod(ops::where(ops::ne(unit, 0), unit, ops::unsqueeze(S, -2)), -1);
-  const Tensor det = ops::unsqueeze(
-      ops::unsqueeze(ops::mul(ops::linalg_det(U), ops::linalg_det(Vh)), -1), -1);
-  const auto plain = [](const Tensor& t) { return ops::resolve_conj(ops::conj(t)); };
-  copy_values(result, ops::mul(det, ops::matmul(ops::mul(plain(U), ops::unsqueeze(others, -2)),
-                                                plain(Vh))));
-}
-
 void cholesky(const Tensor& L, const Tensor& info, const Tensor& self, bool upper,
               bool check_errors) {
   if (L.numel() == 0) return zero_bytes(info);

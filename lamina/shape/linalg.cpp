@@ -129,8 +129,6 @@ ResultMeta det_shape(const Tensor& A) {
   return like(A, batch_of(A));
 }
 
-ResultMeta cofactors_shape(const Tensor& A) { return like(A, Sizes(std::span<const int64_t>(A.sizes()))); }
-
 std::array<ResultMeta, 2> slogdet_shape(const Tensor& A) {
   check_square(A, "linalg.slogdet");
   check_lapack_type(A, "linalg.slogdet", ErrorKind::Runtime, ErrorKind::Runtime);
