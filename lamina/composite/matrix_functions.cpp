@@ -33,23 +33,32 @@ Tensor matrix_power(const Tensor& self, int64_t n) {
 
 namespace {
 
-// Sum of x^k / k!, k <= 18, in six products (Paterson and Stockmeyer, 1973): four powers, then
-// Horner's rule in the fourth.
-Tensor taylor(const Tensor& x) {
+// Sum of x^k / k!, k < 4 * groups, in groups + 2 products (Paterson and Stockmeyer, 1973): four powers,
+// then Horner's rule in the fourth.
+Tensor taylor(const Tensor& x, int groups) {
   const Tensor unit = ops::eye(columns_of(x), x.dtype(), std::nullopt, x.device());
-  const Tensor x2 = ops::matmul(x, x), x3 = ops::matmul(x2, x), x4 = ops::matmul(x2, x2);
-  double factor[20];
-  factor[0] = 1;
+  const Tensor x2 = ops::matmul(x, x), x3 = ops::matmul(x2, x);
+  double factor[20] = {1};
   for (int k = 1; k < 20; ++k) factor[k] = factor[k - 1] / k;
   const auto group = [&](int k) {
-    Tensor sum = ops::add(ops::mul(unit, factor[k]), ops::mul(x, factor[k + 1]));
-    sum = ops::add(sum, ops::mul(x2, factor[k + 2]));
-    return ops::add(sum, ops::mul(x3, factor[k + 3]));
+    Tensor sum = ops::add(ops::mul(unit, factor[k]), x, factor[k + 1]);
+    return ops::add(ops::add(sum, x2, factor[k + 2]), x3, factor[k + 3]);
   };
-  Tensor result = group(16);
-  for (int k = 12; k >= 0; k -= 4) result = ops::add(group(k), ops::matmul(result, x4));
+  Tensor result = group(4 * (groups - 1));
+  if (groups == 1) return result;
+  const Tensor x4 = ops::matmul(x2, x2);
+  for (int k = 4 * (groups - 2); k >= 0; k -= 4)
+    result = ops::add(group(k), ops::matmul(result, x4));
   return result;
 }
+
+// Norms up to which a polynomial of so many groups leaves less than the last bit of the value and
+// of its derivative: norm^m / m! is 1e-16, of float32 1e-9, m the degree.
+struct Reach {
+  int groups;
+  double norm64, norm32;
+};
+constexpr Reach kReaches[] = {{1, 8e-6, 1.8e-3}, {2, 0.017, 0.17}, {3, 0.21, 0.74}, {5, 1.1, 1.1}};
 
 }  // namespace
 
@@ -61,24 +70,32 @@ Tensor matrix_exp(const Tensor& self) {
                legacy_name(self.dtype()));
   if (self.numel() == 0 || self.is_meta()) return ops::clone(self);
   // In double: squaring doubles the relative error every time.
-  const ScalarType wide = self.is_complex() ? ScalarType::Complex128 : ScalarType::Float64;
-  if (self.dtype() != wide)
-    return ops::_to_dtype(matrix_exp(ops::_to_dtype(self, wide)), self.dtype());
-  // Scaled by 2^-s to a norm of at most 1, where 19 terms leave less than the last bit of the value
-  // and of its derivative.
+  const bool is_double = to_real(self.dtype()) == ScalarType::Float64;
+  const Tensor x = is_double ? self
+                             : ops::_to_dtype(self, self.is_complex() ? ScalarType::Complex128
+                                                                      : ScalarType::Float64);
   const Tensor norm =
-      ops::amax(ops::sum(ops::abs(ops::detach(self)), IntList({-2}), false), {-1}, true);
+      ops::amax(ops::sum(ops::abs(ops::detach(x)), IntList({-2}), false), {-1}, true);
+  const double largest = scalar_of(ops::amax(norm)).to_double();
+  Reach reach = kReaches[0];
+  for (const Reach& r : kReaches) {
+    reach = r;
+    if (largest <= (is_double ? r.norm64 : r.norm32) || (!is_double && r.groups == 3)) break;
+  }
+  // Each is scaled by a power of two that brings it within reach, and squared as often.
   const Tensor halvings = ops::unsqueeze(
-      ops::clamp_min(ops::ceil(ops::log2(norm)), Scalar(0)), -1);
+      ops::clamp_min(ops::ceil(ops::log2(ops::mul(
+                         norm, Scalar(1 / (is_double ? reach.norm64 : reach.norm32))))),
+                     Scalar(0)),
+      -1);
   const Tensor finite = ops::nan_to_num(halvings, 0.0, 0.0, 0.0);
   const double most = scalar_of(ops::amax(finite)).to_double();
-  if (most == 0) return taylor(self);
-  Tensor result = taylor(ops::mul(self, ops::exp2(ops::neg(finite))));
+  Tensor result = taylor(most == 0 ? x : ops::mul(x, ops::exp2(ops::neg(finite))), reach.groups);
   for (double step = 0; step < most; ++step) {
     const Tensor square = ops::matmul(result, result);
-    result = ops::where(ops::gt(finite, Scalar(step)), square, result);
+    result = self.dim() == 2 ? square : ops::where(ops::gt(finite, Scalar(step)), square, result);
   }
-  return result;
+  return is_double ? result : ops::_to_dtype(result, self.dtype());
 }
 
 namespace {

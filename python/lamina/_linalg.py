@@ -198,16 +198,11 @@ def cond(A, p=None, *, out=None):
         else:
             _check_matrix(name, A, square=True)
             inverse, info = _linalg["inv_ex"](A)
-            inverse = inverse.masked_fill((info != 0)[..., None, None], math.inf)
+            singular = info != 0
+            inverse = inverse.masked_fill(singular[..., None, None], 0.0)
             first = _matrix_norm(name, A, p, (-2, -1), False, None)
-            if p == "nuc" and bool((info != 0).any()):  # no singular values of what is not finite
-                second = _C.full_like(first, math.inf)
-                fine = info == 0
-                if bool(fine.any()):
-                    second[fine] = _matrix_norm(name, inverse[fine], p, (-2, -1), False, None)
-            else:
-                second = _matrix_norm(name, inverse, p, (-2, -1), False, None)
-            result = first * second
+            second = _matrix_norm(name, inverse, p, (-2, -1), False, None)
+            result = (first * second).masked_fill(singular, math.inf)
     return given(name, result, out, same_type=True)
 
 
