@@ -356,6 +356,7 @@ WRONG = [
     lambda: L.lu_solve(lamina.ones(2, 2), lamina.tensor([7, 7], dtype=lamina.int32), lamina.ones(2, 2)),  # fmt: skip
     lambda: L.ldl_solve(lamina.ones(2, 2), lamina.tensor([5, 1], dtype=lamina.int32), lamina.ones(2, 2)),  # fmt: skip
     lambda: L.ldl_solve(lamina.ones(2, 2), lamina.tensor([1, -2], dtype=lamina.int32), lamina.ones(2, 2)),  # fmt: skip
+    lambda: L.ldl_solve(lamina.ones(3, 3), lamina.tensor([-1, -1, -1], dtype=lamina.int32), lamina.ones(3, 2)),  # fmt: skip
     lambda: L.ldl_solve(lamina.ones(2, 2), lamina.tensor([0, 0], dtype=lamina.int32), lamina.ones(2, 2)),  # fmt: skip
     lambda: L.householder_product(lamina.ones(2, 3), lamina.ones(2)),
     lambda: L.lstsq(lamina.ones(3, 2), lamina.ones(2, 2)),

@@ -105,14 +105,15 @@ void ldl_solve(const Tensor& result, const Tensor& LD, const Tensor& pivots, con
   const std::vector<int64_t> sources = sources_of(LD, batch);
   const int n = a.columns(), k = x.columns(), lda = a.leading(), ldx = x.leading();
   const Tensor swaps = contiguous_values(pivots);
-  // LAPACK believes its pivots. They are row numbers from 1, negative ones in equal pairs.
+  // LAPACK believes its pivots: row numbers from 1, or two equal negative ones for a block of two.
   for (int64_t i = 0; i < swaps.numel(); ++i) {
-    const int64_t p = ints(swaps)[i], row = i % n;
+    const int32_t p = ints(swaps)[i];
     LAMINA_CHECK(p != 0 && p <= n && p >= -n,
                  "linalg.ldl_solve: pivots must be row numbers from 1 to n; got ", p);
-    if (p < 0 && (row == 0 || ints(swaps)[i - 1] != p))
-      LAMINA_CHECK(row + 1 < n && ints(swaps)[i + 1] == p,
-                   "linalg.ldl_solve: negative pivots must come in pairs; got ", p, " alone");
+    if (p > 0) continue;
+    LAMINA_CHECK(i % n + 1 < n && ints(swaps)[i + 1] == p,
+                 "linalg.ldl_solve: negative pivots must come in pairs; got ", p, " alone");
+    ++i;
   }
   void* const sytrs = lapack_routine(hermitian ? Lapack::hetrs : Lapack::sytrs, a.type());
   const char triangle = 'L';
