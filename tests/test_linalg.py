@@ -353,11 +353,21 @@ WRONG = [
     lambda: lamina.lu_unpack(lamina.ones(2, 2), lamina.tensor([9, 9], dtype=lamina.int32)),
     lambda: lamina.lu_unpack(lamina.ones(2, 2), lamina.tensor([0, -1], dtype=lamina.int32)),
     lambda: L.lu_solve(lamina.ones(2, 2), lamina.tensor([1, 2]), lamina.ones(2, 2)),
-    lambda: L.lu_solve(lamina.ones(2, 2), lamina.tensor([7, 7], dtype=lamina.int32), lamina.ones(2, 2)),  # fmt: skip
-    lambda: L.ldl_solve(lamina.ones(2, 2), lamina.tensor([5, 1], dtype=lamina.int32), lamina.ones(2, 2)),  # fmt: skip
-    lambda: L.ldl_solve(lamina.ones(2, 2), lamina.tensor([1, -2], dtype=lamina.int32), lamina.ones(2, 2)),  # fmt: skip
-    lambda: L.ldl_solve(lamina.ones(3, 3), lamina.tensor([-1, -1, -1], dtype=lamina.int32), lamina.ones(3, 2)),  # fmt: skip
-    lambda: L.ldl_solve(lamina.ones(2, 2), lamina.tensor([0, 0], dtype=lamina.int32), lamina.ones(2, 2)),  # fmt: skip
+    lambda: L.lu_solve(
+        lamina.ones(2, 2), lamina.tensor([7, 7], dtype=lamina.int32), lamina.ones(2, 2)
+    ),  # fmt: skip
+    lambda: L.ldl_solve(
+        lamina.ones(2, 2), lamina.tensor([5, 1], dtype=lamina.int32), lamina.ones(2, 2)
+    ),  # fmt: skip
+    lambda: L.ldl_solve(
+        lamina.ones(2, 2), lamina.tensor([1, -2], dtype=lamina.int32), lamina.ones(2, 2)
+    ),  # fmt: skip
+    lambda: L.ldl_solve(
+        lamina.ones(3, 3), lamina.tensor([-1, -1, -1], dtype=lamina.int32), lamina.ones(3, 2)
+    ),  # fmt: skip
+    lambda: L.ldl_solve(
+        lamina.ones(2, 2), lamina.tensor([0, 0], dtype=lamina.int32), lamina.ones(2, 2)
+    ),  # fmt: skip
     lambda: L.householder_product(lamina.ones(2, 3), lamina.ones(2)),
     lambda: L.lstsq(lamina.ones(3, 2), lamina.ones(2, 2)),
     lambda: L.lstsq(lamina.ones(3, 2), lamina.ones(3, 2), driver="other"),
@@ -397,3 +407,8 @@ for n in (1, 2, 7):
     assert done.returncode == 0, done.stderr
     one, two, seven = done.stdout.splitlines()
     assert one == two == seven
+
+
+def test_explain_names_the_routine():
+    text = str(lamina.explain(lambda: L.svd(numbers(3, 3))))
+    assert "ran LAPACK: gesdd (OpenBLAS" in text and "gesvd" not in text

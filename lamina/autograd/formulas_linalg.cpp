@@ -1,5 +1,5 @@
-// Derivatives of factorizations and solvers. A tangent is dA, a cotangent gA; <X, Y> = Re tr(X^H Y),
-// and each gradient is the adjoint of the tangent's formula.
+// Derivatives of factorizations and solvers. A tangent is dA, a cotangent gA; <X, Y> = Re tr(X^H
+// Y), and each gradient is the adjoint of the tangent's formula.
 #include "lamina/autograd/formulas_linalg.h"
 
 #include "lamina/autograd/formulas.h"
@@ -26,7 +26,9 @@ Tensor identity(int64_t n, const Tensor& like) {
 }
 Tensor summed_to(const Tensor& t, IntList sizes) { return ops::sum_to_size(t, sizes); }
 
-Tensor rows(const Tensor& t, int64_t from, int64_t count) { return ops::narrow(t, -2, from, count); }
+Tensor rows(const Tensor& t, int64_t from, int64_t count) {
+  return ops::narrow(t, -2, from, count);
+}
 Tensor columns(const Tensor& t, int64_t from, int64_t count) {
   return ops::narrow(t, -1, from, count);
 }
@@ -40,8 +42,8 @@ Tensor side_by_side(const Tensor& a, const Tensor& b) {
 // Rows of t permuted by P (inverse) or P^T.
 Tensor permuted(const Tensor& t, const Tensor& pivots, bool inverse) {
   const Tensor order = ops::_lu_permutation(pivots, rows_of(t), inverse);
-  return ops::gather(t, -2,
-                     ops::expand(ops::unsqueeze(order, -1), Sizes(std::span<const int64_t>(t.sizes()))));
+  return ops::gather(
+      t, -2, ops::expand(ops::unsqueeze(order, -1), Sizes(std::span<const int64_t>(t.sizes()))));
 }
 
 // L and U of a square LU; the unit diagonal of L is left to the solver.
@@ -51,14 +53,15 @@ Tensor unit_lower(const Tensor& LU) {
 
 }  // namespace
 
-// Square: with M = L^-1 P^T dA U^-1, dL = L tril(M, -1) and dU = triu(M) U. What A is taller or wider
-// by follows from L2 = A2 U^-1 and U2 = L^-1 A2.
+// Square: with M = L^-1 P^T dA U^-1, dL = L tril(M, -1) and dU = triu(M) U. What A is taller or
+// wider by follows from L2 = A2 U^-1 and U2 = L^-1 A2.
 Tensor lu_factor_tangent(const Tensor& tangent, const Tensor& LU, const Tensor& pivots) {
   const int64_t m = rows_of(LU), n = columns_of(LU), k = std::min(m, n);
   const Tensor dA = permuted(tangent, pivots, false);
   const Tensor square = rows(columns(LU, 0, k), 0, k), L = unit_lower(square),
                U = ops::triu(square);
-  const Tensor M = solved(U, solved(L, rows(columns(dA, 0, k), 0, k), false, true, true), true, false);
+  const Tensor M =
+      solved(U, solved(L, rows(columns(dA, 0, k), 0, k), false, true, true), true, false);
   const Tensor dL = product(L, ops::tril(M, -1)), dU = product(ops::triu(M), U);
   const Tensor both = ops::add(dL, dU);
   if (n > k) {
@@ -80,8 +83,7 @@ Tensor lu_factor_grad(const Tensor& grad, const Tensor& LU, const Tensor& pivots
   const Tensor square = rows(columns(LU, 0, k), 0, k), g = rows(columns(grad, 0, k), 0, k);
   const Tensor L = unit_lower(square), U = ops::triu(square);
   Tensor below = product(H(L), ops::tril(g, -1)), above = product(ops::triu(g), H(U));
-  if (n > k)
-    below = ops::sub(below, product(columns(grad, k, n - k), H(columns(LU, k, n - k))));
+  if (n > k) below = ops::sub(below, product(columns(grad, k, n - k), H(columns(LU, k, n - k))));
   if (m > k) above = ops::sub(above, product(H(rows(LU, k, m - k)), rows(grad, k, m - k)));
   const Tensor phi = ops::add(ops::tril(below, -1), ops::triu(above));
   const Tensor LH = H(L), UH = H(U);
@@ -133,8 +135,7 @@ Tensor cofactors(const Tensor& A) {
   Sizes batch;
   for (int64_t d = 0; d + 1 < large.dim(); ++d) batch.push_back(d);
   const Tensor in_all = batch.empty() ? large : ops::all(large, IntList(batch), false);
-  const int64_t n = columns_of(A),
-                r = scalar_of(ops::sum(in_all)).to_int();
+  const int64_t n = columns_of(A), r = scalar_of(ops::sum(in_all)).to_int();
   if (r == n) return plain();
   const Tensor det = as_matrix(ops::mul(ops::linalg_det(U), ops::linalg_det(Vh)));
   const Tensor B = product(H(U), A, H(Vh));
@@ -149,8 +150,8 @@ Tensor cofactors(const Tensor& A) {
     const Tensor Y = product(B21, X), Z = product(X, B12);
     const auto [small, det_small] = cofactors_by_products(ops::sub(B22, product(Y, B12)));
     const Tensor left = ops::neg(product(ops::mT(Y), small));
-    const Tensor corner = ops::sub(ops::mul(as_matrix(det_small), ops::mT(X)),
-                                   product(left, ops::mT(Z)));
+    const Tensor corner =
+        ops::sub(ops::mul(as_matrix(det_small), ops::mT(X)), product(left, ops::mT(Z)));
     const Tensor below = ops::neg(product(small, ops::mT(Z)));
     inner = ops::mul(as_matrix(ops::linalg_det(B11)),
                      stacked_rows(side_by_side(corner, left), side_by_side(below, small)));
@@ -204,9 +205,9 @@ Tensor inv_tangent(const Tensor& tangent, const Tensor& inverse) {
 // A dX = dB - dA X, so gB = A^-H gX and gA = -gB X^H; mirrored for X A = B.
 std::array<Tensor, 2> solve_grads(const Tensor& grad, const Tensor& A, const Tensor& X,
                                   IntList b_sizes, bool left, Wants wants) {
-  const bool vector = b_sizes.size() == 1 ||
-                      (b_sizes.size() + 1 == A.sizes().size() &&
-                       std::equal(b_sizes.begin(), b_sizes.end(), A.sizes().begin()));
+  const bool vector =
+      b_sizes.size() == 1 || (b_sizes.size() + 1 == A.sizes().size() &&
+                              std::equal(b_sizes.begin(), b_sizes.end(), A.sizes().begin()));
   const Tensor g = vector ? ops::unsqueeze(grad, -1) : grad, x = vector ? ops::unsqueeze(X, -1) : X;
   const Tensor gB = std::get<0>(ops::linalg_solve_ex(H(A), g, left));
   std::array<Tensor, 2> out;
@@ -300,8 +301,8 @@ Tensor half_lower(const Tensor& t) {
 }
 }  // namespace
 
-// Murray, "Differentiation of the Cholesky decomposition" (2016): dL = L F(L^-1 dA L^-H), F the lower
-// triangle with half of the diagonal. The gradient is Hermitian.
+// Murray, "Differentiation of the Cholesky decomposition" (2016): dL = L F(L^-1 dA L^-H), F the
+// lower triangle with half of the diagonal. The gradient is Hermitian.
 Tensor cholesky_tangent(const Tensor& tangent, const Tensor& given, bool upper) {
   const Tensor L = upper ? H(given) : given;
   const Tensor middle = solved(H(L), solved(L, tangent, false), true, false);
@@ -321,9 +322,10 @@ void check_qr_mode(const Tensor& Q, const Tensor& R, std::string_view mode) {
   LAMINA_CHECK(mode != "r",
                "linalg.qr: The derivative depends on Q, which is not computed when mode='r'; "
                "expected mode='reduced'");
-  LAMINA_CHECK(mode != "complete" || rows_of(Q) <= columns_of(R),
-               "linalg.qr: The QR decomposition is not differentiable when mode='complete' and nrows "
-               "> ncols");
+  LAMINA_CHECK(
+      mode != "complete" || rows_of(Q) <= columns_of(R),
+      "linalg.qr: The QR decomposition is not differentiable when mode='complete' and nrows "
+      "> ncols");
 }
 
 // What dR R^-1 is of M = Q^H dA R^-1: upper triangular with a real diagonal, M minus what is
@@ -363,11 +365,11 @@ Tensor qr_r_tangent(const Tensor& tangent, const Tensor& Q, const Tensor& R,
   if (n == k) return dR;
   // The columns on the right are Q R2.
   const Tensor A2 = product(Q, columns(R, k, n - k));
-  return side_by_side(
-      dR, ops::add(product(H(dQ), A2), product(H(Q), columns(tangent, k, n - k))));
+  return side_by_side(dR, ops::add(product(H(dQ), A2), product(H(Q), columns(tangent, k, n - k))));
 }
-// With W = Q^H gQ, gA = (Q (tril(W - W^H) with half of the diagonal + P(gR R^H)) + (I - Q Q^H) gQ) R^-H, P
-// the adjoint of upper_part. Columns of R beyond the square are Q^H A2: gA2 = Q gR2, and W gets R2 gR2^H.
+// With W = Q^H gQ, gA = (Q (tril(W - W^H) with half of the diagonal + P(gR R^H)) + (I - Q Q^H) gQ)
+// R^-H, P the adjoint of upper_part. Columns of R beyond the square are Q^H A2: gA2 = Q gR2, and W
+// gets R2 gR2^H.
 Tensor qr_grad(Cotangents cotangents, const Tensor& Q, const Tensor& R, std::string_view mode) {
   check_qr_mode(Q, R, mode);
   const int64_t k = rows_of(R), n = columns_of(R);

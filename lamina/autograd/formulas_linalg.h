@@ -1,5 +1,5 @@
-// Derivatives of factorizations, solvers, eigenvalues and singular values. `cotangents` are those of
-// all results of an operator, undefined where there is none.
+// Derivatives of factorizations, solvers, eigenvalues and singular values. `cotangents` are those
+// of all results of an operator, undefined where there is none.
 #pragma once
 
 #include <array>
@@ -37,7 +37,8 @@ Tensor solve_triangular_tangent(const Tensor& tangent, const Tensor& A, const Te
                                 bool left, bool unit);
 Tensor ldl_solve_grad(const Tensor& grad, const Tensor& LD, const Tensor& pivots, bool hermitian);
 Tensor pseudo_inverse(const Tensor& A);  // as least squares see it
-std::array<Tensor, 2> lstsq_grads(const Tensor& grad, const Tensor& A, const Tensor& B, Wants wants);
+std::array<Tensor, 2> lstsq_grads(const Tensor& grad, const Tensor& A, const Tensor& B,
+                                  Wants wants);
 Tensor lstsq_tangent(const Tensor& tangent, const Tensor& A, const Tensor& B);
 Tensor pinv_grad(const Tensor& grad, const Tensor& P, const Tensor& A);
 Tensor pinv_tangent(const Tensor& tangent, const Tensor& P, const Tensor& A);

@@ -1,5 +1,5 @@
-// Derivatives of eigenvalues, eigenvectors and singular values. Vectors are known up to their phase;
-// a gradient that depends on it means nothing and is refused.
+// Derivatives of eigenvalues, eigenvectors and singular values. Vectors are known up to their
+// phase; a gradient that depends on it means nothing and is refused.
 #include "lamina/autograd/formulas.h"
 #include "lamina/autograd/formulas_linalg.h"
 #include "lamina/core/error.h"
@@ -31,10 +31,12 @@ void check_phase(const Tensor& diagonal, const char* op, const char* what) {
   if (!diagonal.is_complex() || diagonal.is_meta() || diagonal.numel() == 0) return;
   const Tensor turn = ops::abs(ops::imag(ops::detach(diagonal)));
   const double tolerance = diagonal.dtype() == ScalarType::Complex128 ? 1e-7 : 1e-2;
-  const Tensor limit = ops::add(ops::mul(ops::abs(ops::detach(diagonal)), Scalar(tolerance)), Scalar(tolerance));
-  LAMINA_CHECK(scalar_of(ops::any(ops::gt(turn, limit))).equals(0), op, ": ", what,
-               " are specified up to multiplication by e^(i phi) in the complex case. The specified "
-               "loss function depends on this quantity, so it is ill-defined.");
+  const Tensor limit =
+      ops::add(ops::mul(ops::abs(ops::detach(diagonal)), Scalar(tolerance)), Scalar(tolerance));
+  LAMINA_CHECK(
+      scalar_of(ops::any(ops::gt(turn, limit))).equals(0), op, ": ", what,
+      " are specified up to multiplication by e^(i phi) in the complex case. The specified "
+      "loss function depends on this quantity, so it is ill-defined.");
 }
 
 void check_vectors(const Tensor& V, const char* op) {
@@ -84,8 +86,7 @@ Tensor eig_grad(Cotangents cotangents, const Tensor& L, const Tensor& V) {
     const Tensor inner = product(VH, gV);
     check_phase(diagonal(inner), "linalg.eig", "The eigenvectors");
     const Tensor along = typed(real_of(diagonal(inner)), V);
-    middle = over_gaps(ops::sub(inner, ops::mul(product(VH, V), row(along))),
-                       conj_of(gaps_of(L)));
+    middle = over_gaps(ops::sub(inner, ops::mul(product(VH, V), row(along))), conj_of(gaps_of(L)));
     if (gL.defined()) middle = ops::add(middle, ops::diag_embed(gL));
   } else {
     middle = ops::diag_embed(gL);
@@ -120,10 +121,12 @@ Tensor phase(const Singular& s) {
   return ops::diag_embed(ops::complex(ops::zeros_like(turn), turn));
 }
 // t without its part in the span of the columns of B, where B is not square.
-Tensor outside(const Tensor& t, const Tensor& B) { return ops::sub(t, product(B, product(H(B), t))); }
+Tensor outside(const Tensor& t, const Tensor& B) {
+  return ops::sub(t, product(B, product(H(B), t)));
+}
 
-// Columns B of a full basis that stand beside those of A: only what turns their span is defined, dB =
-// -A dA^H B.
+// Columns B of a full basis that stand beside those of A: only what turns their span is defined, dB
+// = -A dA^H B.
 Tensor beside(const Tensor& full, const Tensor& A, const Tensor& dA) {
   const int64_t k = columns_of(A), more = columns_of(full) - k;
   if (more == 0) return dA;
@@ -140,8 +143,9 @@ Tensor beside_adjoint(const Tensor& full, const Tensor& A, const Tensor& grad) {
 
 }  // namespace
 
-// Townsend, "Differentiating the singular value decomposition" (2016). With M = U^H dA V: dS = diag(M);
-// dU = U X + (I - U U^H) dA V S^-1, X_ij = (M_ij S_j + S_i conj(M_ji)) / (S_j^2 - S_i^2); V alike.
+// Townsend, "Differentiating the singular value decomposition" (2016). With M = U^H dA V: dS =
+// diag(M); dU = U X + (I - U U^H) dA V S^-1, X_ij = (M_ij S_j + S_i conj(M_ji)) / (S_j^2 - S_i^2);
+// V alike.
 Tensor svd_s_tangent(const Tensor& tangent, const Tensor& U, const Tensor& S, const Tensor& Vh) {
   return real_of(diagonal(singular(tangent, U, S, Vh).M));
 }
@@ -174,8 +178,7 @@ Tensor svd_grad(Cotangents cotangents, const Tensor& U, const Tensor& S, const T
   Tensor gU = cotangents[0], gV = cotangents[2];
   if (gU.defined()) gU = beside_adjoint(U, s.U, gU);
   if (gV.defined()) gV = beside_adjoint(H(Vh), V, H(gV));
-  if (!gU.defined() && !gV.defined())
-    return product(ops::mul(s.U, row(typed(gS, U))), s.Vh);
+  if (!gU.defined() && !gV.defined()) return product(ops::mul(s.U, row(typed(gS, U))), s.Vh);
   // X is anti-Hermitian off its diagonal, so only that part of U^H gU counts; the same of V.
   const auto skew = [](const Tensor& t) { return ops::sub(t, H(t)); };
   const Tensor left = gU.defined() ? product(H(s.U), gU) : Tensor(),

@@ -62,7 +62,8 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor
                  "lu_unpack: pivots do not fit; got ", LU_data, " and ", LU_pivots);
     const Tensor order = ops::_lu_permutation(LU_pivots, m);
     const Tensor rows = ops::arange(Scalar(m), ScalarType::Int64, std::nullopt, LU_data.device());
-    P = ops::_to_dtype(ops::eq(ops::unsqueeze(rows, -1), ops::unsqueeze(order, -2)), LU_data.dtype());
+    P = ops::_to_dtype(ops::eq(ops::unsqueeze(rows, -1), ops::unsqueeze(order, -2)),
+                       LU_data.dtype());
   }
   return {P, L, U};
 }
@@ -78,13 +79,14 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
   check_square(LU, op, "LU");
   check_lapack_type(LU, op);
   check_matrix(B, op, "B");
-  LAMINA_CHECK(pivots.dtype() == ScalarType::Int32, op, ": pivots should be a Tensor of int32; got ",
-               pivots);
+  LAMINA_CHECK(pivots.dtype() == ScalarType::Int32, op,
+               ": pivots should be a Tensor of int32; got ", pivots);
   const int64_t n = rows_of(LU);
-  LAMINA_CHECK(pivots.sizes() == IntList(with_sizes(batch_of(LU), n)), op,
-               ": Number of pivots per batch should be the same as the dimension of the matrix, and "
-               "batches the same; got ",
-               pivots, " and ", LU);
+  LAMINA_CHECK(
+      pivots.sizes() == IntList(with_sizes(batch_of(LU), n)), op,
+      ": Number of pivots per batch should be the same as the dimension of the matrix, and "
+      "batches the same; got ",
+      pivots, " and ", LU);
   LAMINA_CHECK((left ? rows_of(B) : columns_of(B)) == n, op,
                ": Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B",
                "; got ", LU, " and ", B);
@@ -95,8 +97,9 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
   };
   const Sizes batch = broadcast_sizes(batch_of(LU), batch_of(B), op);
   const auto permuted = [&](const Tensor& X, bool inverse) {
-    return rows_in_order(ops::expand(X, with_sizes(batch, n, columns_of(X))),
-                         ops::expand(ops::_lu_permutation(pivots, n, inverse), with_sizes(batch, n)));
+    return rows_in_order(
+        ops::expand(X, with_sizes(batch, n, columns_of(X))),
+        ops::expand(ops::_lu_permutation(pivots, n, inverse), with_sizes(batch, n)));
   };
   if (adjoint) {
     const Tensor H = ops::mH(LU);
@@ -109,7 +112,8 @@ Tensor logdet(const Tensor& self) {
   check_square(self, "logdet");
   const auto [sign, log] = ops::linalg_slogdet(self);
   if (self.is_complex()) return ops::add(ops::log(sign), log);
-  // NaN for negative determinants; the logarithm of a sign of 1 is 0 and has no part in the gradient.
+  // NaN for negative determinants; the logarithm of a sign of 1 is 0 and has no part in the
+  // gradient.
   return ops::where(ops::lt(sign, 0), Scalar(NAN), log);
 }
 
@@ -146,7 +150,8 @@ Tensor zero_pivots(const Tensor& t) {
   if (t.is_meta() || t.numel() == 0 || scalar_of(ops::any(zero)).equals(0))
     return ops::zeros(IntList(), ScalarType::Int32);
   const Tensor first = ops::add(ops::argmax(ops::_to_dtype(zero, ScalarType::Int32), -1), 1);
-  return ops::_to_dtype(ops::where(ops::any(zero, IntList({-1}), false), first, Scalar(0)), ScalarType::Int32);
+  return ops::_to_dtype(ops::where(ops::any(zero, IntList({-1}), false), first, Scalar(0)),
+                        ScalarType::Int32);
 }
 }  // namespace
 
@@ -182,15 +187,15 @@ void check_reflectors(const Tensor& a, const Tensor& tau, const char* op) {
                a, " and ", tau);
   const Sizes batch = batch_of(a);
   LAMINA_CHECK(std::equal(batch.begin(), batch.end(), tau.sizes().begin()), op,
-               ": Expected batch dimensions of tau to be equal to input.shape[:-2]; got ", a, " and ",
-               tau);
+               ": Expected batch dimensions of tau to be equal to input.shape[:-2]; got ", a,
+               " and ", tau);
   LAMINA_CHECK(a.dtype() == tau.dtype(), op, ": tau dtype does not match input dtype; got ", a,
                " and ", tau);
 }
 
-// V and T with H_1 ... H_k = I - V T V^H, V unit lower trapezoidal. T^-1 has 1 / tau on its diagonal
-// and V^H V above it (Joffrain et al., "Accumulating Householder transformations, revisited", 2006);
-// written so that tau = 0 divides nothing.
+// V and T with H_1 ... H_k = I - V T V^H, V unit lower trapezoidal. T^-1 has 1 / tau on its
+// diagonal and V^H V above it (Joffrain et al., "Accumulating Householder transformations,
+// revisited", 2006); written so that tau = 0 divides nothing.
 std::tuple<Tensor, Tensor> block_reflector(const Tensor& a, const Tensor& tau) {
   const int64_t m = rows_of(a), k = tau.sizes().back();
   const Tensor V = ops::add(ops::tril(ops::narrow(a, -1, 0, k), -1),
@@ -218,12 +223,13 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
   check_matrix(self, op, "input");
   check_lapack_type(self, op);
   check_matrix(input3, op, "other");
-  LAMINA_CHECK(input2.dim() == self.dim() - 1 && input2.sizes().back() <= columns_of(self) &&
-                   input2.sizes().back() <= rows_of(self),
-               op, ": tau must have the batch of input and at most min(input.shape[-2:]) elements; got ",
-               self, " and ", input2);
-  LAMINA_CHECK(input2.sizes().back() == std::min(left ? rows_of(input3) : columns_of(input3),
-                                                 columns_of(self)),
+  LAMINA_CHECK(
+      input2.dim() == self.dim() - 1 && input2.sizes().back() <= columns_of(self) &&
+          input2.sizes().back() <= rows_of(self),
+      op, ": tau must have the batch of input and at most min(input.shape[-2:]) elements; got ",
+      self, " and ", input2);
+  LAMINA_CHECK(input2.sizes().back() ==
+                   std::min(left ? rows_of(input3) : columns_of(input3), columns_of(self)),
                op, ": tau.shape[-1] must be equal to min(other.shape[", left ? "-2" : "-1",
                "], input.shape[-1]); got ", input2, " for ", self, " and ", input3);
   LAMINA_CHECK((left ? rows_of(input3) : columns_of(input3)) == rows_of(self), op, ": ",
@@ -233,8 +239,8 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
   const Sizes batch = batch_of(self);
   LAMINA_CHECK(IntList(batch) == IntList(batch_of(input3)) &&
                    std::equal(batch.begin(), batch.end(), input2.sizes().begin()),
-               op, ": Expected batch dimensions of input, tau and other to be equal; got ", self, ", ",
-               input2, " and ", input3);
+               op, ": Expected batch dimensions of input, tau and other to be equal; got ", self,
+               ", ", input2, " and ", input3);
   LAMINA_CHECK(self.dtype() == input2.dtype() && self.dtype() == input3.dtype(), op,
                ": Expected input, tau and other to have the same dtype; got ", self, ", ", input2,
                " and ", input3);

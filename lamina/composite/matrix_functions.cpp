@@ -33,8 +33,8 @@ Tensor matrix_power(const Tensor& self, int64_t n) {
 
 namespace {
 
-// Sum of x^k / k!, k < 4 * groups, in groups + 2 products (Paterson and Stockmeyer, 1973): four powers,
-// then Horner's rule in the fourth.
+// Sum of x^k / k!, k < 4 * groups, in groups + 2 products (Paterson and Stockmeyer, 1973): four
+// powers, then Horner's rule in the fourth.
 Tensor taylor(const Tensor& x, int groups) {
   const Tensor unit = ops::eye(columns_of(x), x.dtype(), std::nullopt, x.device());
   const Tensor x2 = ops::matmul(x, x), x3 = ops::matmul(x2, x);
@@ -84,8 +84,8 @@ Tensor matrix_exp(const Tensor& self) {
   }
   // Each is scaled by a power of two that brings it within reach, and squared as often.
   const Tensor halvings = ops::unsqueeze(
-      ops::clamp_min(ops::ceil(ops::log2(ops::mul(
-                         norm, Scalar(1 / (is_double ? reach.norm64 : reach.norm32))))),
+      ops::clamp_min(ops::ceil(ops::log2(
+                         ops::mul(norm, Scalar(1 / (is_double ? reach.norm64 : reach.norm32))))),
                      Scalar(0)),
       -1);
   const Tensor finite = ops::nan_to_num(halvings, 0.0, 0.0, 0.0);
@@ -157,8 +157,8 @@ Tensor multi_dot(TensorList tensors) {
   for (size_t i = 0; i < n; ++i) {
     LAMINA_CHECK(list[i].dim() == 2, op, ": tensor ", i, " must be 2D but got ", list[i]);
     LAMINA_CHECK(list[i].dtype() == list[0].dtype(), op,
-                 ": all tensors must have be the same dtype; tensor 0 is ", list[0], " and tensor ", i,
-                 " ", list[i]);
+                 ": all tensors must have be the same dtype; tensor 0 is ", list[0], " and tensor ",
+                 i, " ", list[i]);
     LAMINA_CHECK(i == 0 || list[i - 1].sizes()[1] == list[i].sizes()[0], op, ": tensors ", i - 1,
                  " and ", i, " cannot be multiplied; got ", list[i - 1], " and ", list[i]);
   }

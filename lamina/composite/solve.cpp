@@ -47,16 +47,17 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, cons
                self, " and ", b);
   const bool vector = is_vector_side(self, b);
   const Tensor right = vector ? ops::unsqueeze(b, -1) : b;
-  LAMINA_CHECK(right.dim() >= 2 && rows_of(right) == rows_of(self), op, ": input.size(-2) should match other.size(-",
-               vector ? 1 : 2, "); got ", self, " and ", b);
+  LAMINA_CHECK(right.dim() >= 2 && rows_of(right) == rows_of(self), op,
+               ": input.size(-2) should match other.size(-", vector ? 1 : 2, "); got ", self,
+               " and ", b);
   const std::string_view which = driver.value_or("gelsy");
   const bool gels = which == "gels", gelsy = which == "gelsy",
              values = which == "gelsd" || which == "gelss";
   LAMINA_CHECK(gels || gelsy || values, op,
                ": parameter `driver` should be one of (gels, gelsy, gelsd, gelss); got ", which);
   const int64_t m = rows_of(self), n = columns_of(self);
-  const double eps = to_real(self.dtype()) == ScalarType::Float64 ? 2.220446049250313e-16
-                                                                  : 1.1920928955078125e-07;
+  const double eps =
+      to_real(self.dtype()) == ScalarType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
   const double cut = rcond.value_or(eps * static_cast<double>(std::max(m, n)));
   // Batches broadcast.
   const Sizes batch = broadcast_sizes(batch_of(self), batch_of(right), op);
@@ -72,8 +73,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, cons
   if (m > n && !gelsy &&
       (gels || self.is_meta() || scalar_of(ops::any(ops::ne(rank, n))).equals(0))) {
     const Tensor rest = ops::sub(ops::matmul(A, X), B);
-    const Tensor squares = self.is_complex() ? ops::real(ops::mul(rest, ops::conj(rest)))
-                                             : ops::mul(rest, rest);
+    const Tensor squares =
+        self.is_complex() ? ops::real(ops::mul(rest, ops::conj(rest))) : ops::mul(rest, rest);
     residuals = ops::sum(squares, IntList({-2}), false);
   }
   return {vector ? ops::squeeze(X, -1) : X, residuals, gels ? none(ScalarType::Int64) : rank,
@@ -113,8 +114,7 @@ Tensor linalg_tensorinv(const Tensor& self, int64_t ind) {
   return ops::reshape(inverse, result);
 }
 
-Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other,
-                          std::optional<IntList> dims) {
+Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, std::optional<IntList> dims) {
   const char* const op = "linalg.tensorsolve";
   Tensor A = self;
   if (dims) {
@@ -135,8 +135,10 @@ Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other,
                ": Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
                "prod(self.shape[:other.ndim]), but got ",
                n, " != ", other.numel());
-  LAMINA_CHECK(A.numel() == n * n, op, ": self must be as a square matrix; got ", self, " for ", other);
-  return ops::reshape(linalg_solve(ops::reshape(A, {n, n}), ops::reshape(other, {n}), true), result);
+  LAMINA_CHECK(A.numel() == n * n, op, ": self must be as a square matrix; got ", self, " for ",
+               other);
+  return ops::reshape(linalg_solve(ops::reshape(A, {n, n}), ops::reshape(other, {n}), true),
+                      result);
 }
 
 }  // namespace lamina::composite

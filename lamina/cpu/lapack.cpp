@@ -8,6 +8,8 @@
 
 #include "lamina/core/error.h"
 #include "lamina/cpu/blas_library.h"
+#include "lamina/cpu/gemm.h"
+#include "lamina/event/event.h"
 
 namespace lamina::cpu {
 
@@ -41,14 +43,16 @@ int letter_index(ScalarType type) {
 
 }  // namespace
 
-void* lapack_routine(Lapack routine, ScalarType type) {
+void* lapack_routine(Lapack routine, ScalarType type, int64_t elements) {
   static std::atomic<void*> found[kLapackRoutines][4];
   const int letter = letter_index(type);
   std::atomic<void*>& slot = found[static_cast<int>(routine)][letter];
-  if (void* known = slot.load(std::memory_order_acquire)) return known;
   const Names& names = kNames[static_cast<int>(routine)];
-  const std::string name =
-      std::string("scipy_") + "sdcz"[letter] + (letter < 2 ? names.real : names.complex) + "_";
+  const char* const plain = letter < 2 ? names.real : names.complex;
+  if (event::listening() && elements >= 0) [[unlikely]]
+    event::report({"LAPACK", plain, blas_name(), elements});
+  if (void* known = slot.load(std::memory_order_acquire)) return known;
+  const std::string name = std::string("scipy_") + "sdcz"[letter] + plain + "_";
   void* address = blas_symbol(name.c_str());
   LAMINA_CHECK(address, "linear algebra: ", name,
                " was not found; expected libscipy_openblas.so beside liblamina or in the package "

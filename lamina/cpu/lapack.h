@@ -32,8 +32,10 @@ enum class Lapack : uint8_t {
 };
 inline constexpr int kLapackRoutines = static_cast<int>(Lapack::trsm) + 1;
 
-// Raises Runtime where the library, or the routine in it, cannot be found.
-void* lapack_routine(Lapack routine, ScalarType type);
+// The routine for matrices of so many elements in all, which whoever listens to events is told; a
+// negative number of them tells nobody. Raises Runtime where the library, or the routine in it,
+// cannot be found.
+void* lapack_routine(Lapack routine, ScalarType type, int64_t elements);
 
 // Calls a routine of Fortran. All arguments are pointers; lengths of texts follow at the end, as
 // size_t.

@@ -50,7 +50,8 @@ std::string Operator::full_name() const {
 }
 
 const OperatorInfo& Operator::find_info() const {
-  // All at once: an entry each, and whoever asks for one asks for more. Doing it twice does no harm.
+  // All at once: an entry each, and whoever asks for one asks for more. Doing it twice does no
+  // harm.
   for (size_t i = 0; i < kNumStaticOperators; ++i)
     kStaticOperators[i]->info_.store(kStaticInfos[i], std::memory_order_release);
   const OperatorInfo* known = info_.load(std::memory_order_acquire);

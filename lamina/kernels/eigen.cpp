@@ -39,11 +39,11 @@ void linalg_eigh(const Tensor& values, const Tensor& vectors, const Tensor& A,
   if (A.numel() == 0) return;
   const Columns a(A);
   const ScalarType type = a.type(), real = to_real(type);
-  void* const syevd = lapack_routine(Lapack::syevd, type);
+  void* const syevd = lapack_routine(Lapack::syevd, type, a.elements());
   const int n = a.columns(), ld = a.leading();
   const char job = compute_v ? 'V' : 'N', triangle = is_upper(UPLO, "linalg.eigh") ? 'U' : 'L';
-  const auto call = [&](int64_t i, void* work, int size, void* reals, int real_size, int32_t* integers,
-                        int int_size, int32_t* info) {
+  const auto call = [&](int64_t i, void* work, int size, void* reals, int real_size,
+                        int32_t* integers, int int_size, int32_t* info) {
     void* const w = at(values, i, n);
     if (is_complex(type))
       lapack(syevd, &job, &triangle, &n, a.at(i), &ld, w, work, &size, reals, &real_size, integers,
@@ -67,7 +67,8 @@ void linalg_eigh(const Tensor& values, const Tensor& vectors, const Tensor& A,
       if (!cpu::all_finite(a.at(i), int64_t{n} * n, type))
         state = kNotFinite;
       else
-        call(i, work.get(), size, real_work.get(), reals, int_work.get<int32_t>(), integers, &state);
+        call(i, work.get(), size, real_work.get(), reals, int_work.get<int32_t>(), integers,
+             &state);
     }
   });
   check_converged(info, A, "linalg.eigh");
@@ -105,7 +106,7 @@ void linalg_eig(const Tensor& values, const Tensor& vectors, const Tensor& A, bo
   const int n = a.columns(), ld = a.leading(), one = 1;
   LAMINA_CHECK(cpu::all_finite(a.at(0), a.count() * n * n, type),
                "linalg.eig: input tensor should not contain infs or NaNs.");
-  void* const geev = lapack_routine(Lapack::geev, type);
+  void* const geev = lapack_routine(Lapack::geev, type, a.elements());
   const Columns v(compute_v ? IntList(batch_of(A)) : IntList(Sizes{1}), compute_v ? n : 1,
                   compute_v ? n : 1, type);
   const int ldv = v.leading();
@@ -115,13 +116,12 @@ void linalg_eig(const Tensor& values, const Tensor& vectors, const Tensor& A, bo
   const auto call = [&](int64_t i, void* w, void* work, int size, void* reals, int32_t* info) {
     void* const out = v.at(compute_v ? i : 0);
     if (complex)
-      lapack(geev, &left, &right, &n, a.at(i), &ld, w, static_cast<void*>(nullptr), &one, out, &ldv, work, &size, reals,
-             info, size_t{1}, size_t{1});
+      lapack(geev, &left, &right, &n, a.at(i), &ld, w, static_cast<void*>(nullptr), &one, out, &ldv,
+             work, &size, reals, info, size_t{1}, size_t{1});
     else
       lapack(geev, &left, &right, &n, a.at(i), &ld, w,
-             static_cast<char*>(w) + static_cast<size_t>(n) * item_size(real), static_cast<void*>(nullptr),
-             &one, out,
-             &ldv, work, &size, info, size_t{1}, size_t{1});
+             static_cast<char*>(w) + static_cast<size_t>(n) * item_size(real),
+             static_cast<void*>(nullptr), &one, out, &ldv, work, &size, info, size_t{1}, size_t{1});
   };
   const Columns w({a.count()}, complex ? n : 2 * n, 1, type);
   double answer[2];
@@ -195,8 +195,8 @@ void linalg_svd(const Tensor& U, const Tensor& S, const Tensor& Vh, const Tensor
       lapack(routine, &job, &job, &m, &n, a.at(i), &ld, s, left, &ldu, right, &ldv, work, &size,
              info, size_t{1}, size_t{1});
   };
-  void* const gesdd = lapack_routine(Lapack::gesdd, type);
-  void* const gesvd = lapack_routine(Lapack::gesvd, type);
+  void* const gesdd = lapack_routine(Lapack::gesdd, type, a.elements());
+  void* const gesvd = lapack_routine(Lapack::gesvd, type, -1);
   double answer[2], second[2];
   int32_t int_answer = 1, none;
   call(gesdd, true, 0, answer, -1, answer, &int_answer, &none);
@@ -204,9 +204,9 @@ void linalg_svd(const Tensor& U, const Tensor& S, const Tensor& Vh, const Tensor
   const int size =
       std::max(cpu::lapack_work_size(answer, type), cpu::lapack_work_size(second, type));
   const int64_t least = k;
-  const int64_t reals =
-      is_complex(type) ? std::max(5 * least * least + 7 * least, 2 * most * least + 2 * least * least + least)
-                       : 1;
+  const int64_t reals = is_complex(type) ? std::max(5 * least * least + 7 * least,
+                                                    2 * most * least + 2 * least * least + least)
+                                         : 1;
   std::vector<int32_t> info(static_cast<size_t>(a.count()));
   each_chunk(a.count(), 8.0 * m * n * k, [&](int64_t begin, int64_t end) {
     const cpu::Scratch work(work_bytes(size, type)), real_work(work_bytes(reals, real)),
@@ -221,7 +221,8 @@ void linalg_svd(const Tensor& U, const Tensor& S, const Tensor& Vh, const Tensor
       if (state <= 0) continue;
       // Divide and conquer did not converge: the slower QR iteration does more often.
       const Columns again(ops::select(ops::reshape(A, {-1, m, n}), 0, i));
-      std::copy_n(again.at(0), static_cast<size_t>(m) * static_cast<size_t>(n) * item_size(type), a.at(i));
+      std::copy_n(again.at(0), static_cast<size_t>(m) * static_cast<size_t>(n) * item_size(type),
+                  a.at(i));
       call(gesvd, false, i, work.get(), size, real_work.get(), nullptr, &state);
     }
   });

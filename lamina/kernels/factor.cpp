@@ -17,7 +17,7 @@ namespace {
 
 // LU of every matrix, in place; pivots are int32 (count, min(rows, columns)).
 void run_getrf(const Columns& a, int32_t* pivots, int32_t* info) {
-  void* const getrf = lapack_routine(Lapack::getrf, a.type());
+  void* const getrf = lapack_routine(Lapack::getrf, a.type(), a.elements());
   const int m = a.rows(), n = a.columns(), ld = a.leading(), k = std::min(m, n);
   each_chunk(a.count(), double(m) * n * k, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
@@ -148,7 +148,7 @@ void cholesky(const Tensor& L, const Tensor& info, const Tensor& self, bool uppe
               bool check_errors) {
   if (L.numel() == 0) return zero_bytes(info);
   const Columns a(self);
-  void* const potrf = lapack_routine(Lapack::potrf, a.type());
+  void* const potrf = lapack_routine(Lapack::potrf, a.type(), a.elements());
   const int n = a.columns(), ld = a.leading();
   const char triangle = upper ? 'U' : 'L';
   each_chunk(a.count(), double(n) * n * n / 3, [&](int64_t begin, int64_t end) {
@@ -175,7 +175,8 @@ void ldl_factor(const Tensor& LD, const Tensor& pivots, const Tensor& info, cons
                 bool hermitian, bool check_errors) {
   if (LD.numel() == 0) return zero_bytes(info);
   const Columns a(self);
-  void* const sytrf = lapack_routine(hermitian ? Lapack::hetrf : Lapack::sytrf, a.type());
+  void* const sytrf =
+      lapack_routine(hermitian ? Lapack::hetrf : Lapack::sytrf, a.type(), a.elements());
   const int n = a.columns(), ld = a.leading(), query = -1;
   const char triangle = 'L';
   double answer[2];
@@ -195,7 +196,7 @@ void ldl_factor(const Tensor& LD, const Tensor& pivots, const Tensor& info, cons
 namespace {
 // Reflectors of every matrix, in place, and their factors (count, min(rows, columns)).
 void run_geqrf(const Columns& a, const Tensor& tau) {
-  void* const geqrf = lapack_routine(Lapack::geqrf, a.type());
+  void* const geqrf = lapack_routine(Lapack::geqrf, a.type(), a.elements());
   const int m = a.rows(), n = a.columns(), ld = a.leading(), k = std::min(m, n), query = -1;
   const size_t item = item_size(a.type());
   double answer[2];
@@ -234,7 +235,7 @@ void linalg_qr(const Tensor& Q, const Tensor& R, const Tensor& A, std::string_vi
   if (mode == "r") return;
   const Columns q(batch_of(A), m, columns_of(Q), A.dtype());
   copy_values(ops::narrow(q.tensor(), -1, 0, k), ops::narrow(a.tensor(), -1, 0, k));
-  void* const orgqr = lapack_routine(Lapack::orgqr, a.type());
+  void* const orgqr = lapack_routine(Lapack::orgqr, a.type(), a.elements());
   const int rows = q.rows(), columns = q.columns(), reflectors = static_cast<int>(k),
             ld = q.leading(), query = -1;
   const size_t item = item_size(a.type());

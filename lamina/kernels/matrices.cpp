@@ -55,8 +55,9 @@ void check_info(const Tensor& info, const char* op, const char* before, const ch
 }
 
 void check_inverse_info(const Tensor& info, const char* op) {
-  check_info(info, op, "The diagonal element ",
-             " is zero, the inversion could not be completed because the input matrix is singular.");
+  check_info(
+      info, op, "The diagonal element ",
+      " is zero, the inversion could not be completed because the input matrix is singular.");
 }
 void check_solve_info(const Tensor& info, const char* op) {
   check_info(info, op, "The solver failed because the input matrix is singular (diagonal element ",

@@ -24,6 +24,7 @@ class Columns {
 
   const Tensor& tensor() const { return view_; }  // (..., rows, columns)
   int64_t count() const { return count_; }
+  int64_t elements() const { return view_.numel(); }
   int rows() const { return static_cast<int>(rows_); }
   int columns() const { return static_cast<int>(columns_); }
   int leading() const { return static_cast<int>(std::max<int64_t>(rows_, 1)); }
@@ -41,8 +42,8 @@ class Columns {
   size_t bytes_;
 };
 
-// Chunks of a loop over `count` matrices of so many multiply-adds each; f(begin, end). Chunks depend
-// on sizes alone, and each matrix is the work of one thread, so the bits do too.
+// Chunks of a loop over `count` matrices of so many multiply-adds each; f(begin, end). Chunks
+// depend on sizes alone, and each matrix is the work of one thread, so the bits do too.
 template <class F>
 void each_chunk(int64_t count, double work, F&& f) {
   const double grain = 262144 / std::max(work, 1.0);

@@ -16,8 +16,8 @@ namespace {
 // `transposed`, of A^T X = B; sources[i] is the matrix for block i of b.
 void run_solve(const Columns& a, const Columns& b, const std::vector<int64_t>& sources,
                bool transposed, int32_t* info) {
-  void* const getrf = lapack_routine(Lapack::getrf, a.type());
-  void* const getrs = lapack_routine(Lapack::getrs, a.type());
+  void* const getrf = lapack_routine(Lapack::getrf, a.type(), a.elements());
+  void* const getrs = lapack_routine(Lapack::getrs, a.type(), a.elements());
   const int n = a.columns(), ld = a.leading(), k = b.columns(), ldb = b.leading();
   const char how = transposed ? 'T' : 'N';
   std::vector<int32_t> pivots(static_cast<size_t>(a.count()) * static_cast<size_t>(n));
@@ -83,7 +83,7 @@ void solve_triangular(const Tensor& result, const Tensor& self, const Tensor& B,
   const Sizes batch = batch_of(result);
   const Columns a(self), x = broadcast_copy(B, batch);
   const std::vector<int64_t> sources = sources_of(self, batch);
-  void* const trsm = lapack_routine(Lapack::trsm, a.type());
+  void* const trsm = lapack_routine(Lapack::trsm, a.type(), a.elements());
   const void* const one = cpu::lapack_one(a.type());
   const char side = left ? 'L' : 'R', triangle = upper ? 'U' : 'L', how = 'N',
              diagonal = unitriangular ? 'U' : 'N';
@@ -115,7 +115,8 @@ void ldl_solve(const Tensor& result, const Tensor& LD, const Tensor& pivots, con
                  "linalg.ldl_solve: negative pivots must come in pairs; got ", p, " alone");
     ++i;
   }
-  void* const sytrs = lapack_routine(hermitian ? Lapack::hetrs : Lapack::sytrs, a.type());
+  void* const sytrs =
+      lapack_routine(hermitian ? Lapack::hetrs : Lapack::sytrs, a.type(), a.elements());
   const char triangle = 'L';
   each_chunk(x.count(), double(n) * n * k, [&](int64_t begin, int64_t end) {
     int info;
@@ -188,7 +189,7 @@ void linalg_lstsq(const Tensor& solution, const Tensor& rank, const Tensor& sing
                : driver == "gelsd" ? Lapack::gelsd
                : driver == "gelss" ? Lapack::gelss
                                    : Lapack::gelsy;
-  ls.function = lapack_routine(ls.routine, type);
+  ls.function = lapack_routine(ls.routine, type, a.elements());
   ls.m = a.rows();
   ls.n = a.columns();
   ls.k = x.columns();
@@ -204,11 +205,10 @@ void linalg_lstsq(const Tensor& solution, const Tensor& rank, const Tensor& sing
   ls.call(a.at(0), x.at(0), singular_values.data(), jpvt.data(), &found, answer, -1, real_answer,
           &int_answer, &info);
   const int size = cpu::lapack_work_size(answer, type);
-  const int64_t reals =
-      std::max<int64_t>({2 * n, 5 * least,
-                         ls.routine == Lapack::gelsd && is_complex(type)
-                             ? int64_t{cpu::lapack_work_size(real_answer, real)}
-                             : 1});
+  const int64_t reals = std::max<int64_t>({2 * n, 5 * least,
+                                           ls.routine == Lapack::gelsd && is_complex(type)
+                                               ? int64_t{cpu::lapack_work_size(real_answer, real)}
+                                               : 1});
   const int64_t integers = std::max(int_answer, 1);
   std::vector<int32_t> infos(static_cast<size_t>(a.count())), ranks(infos.size());
   each_chunk(a.count(), 2.0 * double(m) * double(n) * double(least + k),
@@ -233,14 +233,15 @@ void linalg_lstsq(const Tensor& solution, const Tensor& rank, const Tensor& sing
   for (size_t i = 0; i < infos.size(); ++i) {
     rank.data_as<int64_t>()[i] = ranks[i];
     if (infos[i] == 0) continue;
-    raise(ErrorKind::LinAlg,
-          str("linalg.lstsq: (Batch element ", i, "): ",
-              infos[i] < 0 ? "The least squares problem could not be solved because the input "
-                             "contained non-finite values."
-              : ls.routine == Lapack::gels
-                  ? "The least squares solution could not be computed because the input matrix does "
-                    "not have full rank."
-                  : "The computation of singular values did not converge."));
+    raise(
+        ErrorKind::LinAlg,
+        str("linalg.lstsq: (Batch element ", i, "): ",
+            infos[i] < 0 ? "The least squares problem could not be solved because the input "
+                           "contained non-finite values."
+            : ls.routine == Lapack::gels
+                ? "The least squares solution could not be computed because the input matrix does "
+                  "not have full rank."
+                : "The computation of singular values did not converge."));
   }
   copy_values(solution, ops::narrow(x.tensor(), -2, 0, n));
 }
@@ -270,8 +271,8 @@ void linalg_pinv(const Tensor& result, const Tensor& self, const Tensor& atol, c
   const Tensor sizes = ops::abs(values);
   const Tensor kept = ops::gt(sizes, cut_off(ops::amax(sizes, {-1}, true), atol, rtol));
   const Tensor inverse = ops::where(kept, ops::reciprocal(values), Scalar(0.0));
-  copy_values(result, ops::matmul(ops::mul(ops::mH(right), ops::unsqueeze(inverse, -2)),
-                                  ops::mH(left)));
+  copy_values(result,
+              ops::matmul(ops::mul(ops::mH(right), ops::unsqueeze(inverse, -2)), ops::mH(left)));
 }
 
 }  // namespace lamina::kernels

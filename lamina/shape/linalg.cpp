@@ -30,16 +30,15 @@ void check_lapack_type(const Tensor& t, const char* op, ErrorKind integers,
   LAMINA_CHECK_KIND(integers, is_differentiable(type), op,
                     ": Expected a floating point or complex tensor as input. Got ",
                     legacy_name(type));
-  LAMINA_CHECK_KIND(
-      small_floats,
-      is_complex(type) || type == ScalarType::Float32 || type == ScalarType::Float64, op,
-      ": Low precision dtypes not supported. Got ", legacy_name(type),
-      "; expected float32 or float64");
+  LAMINA_CHECK_KIND(small_floats,
+                    is_complex(type) || type == ScalarType::Float32 || type == ScalarType::Float64,
+                    op, ": Low precision dtypes not supported. Got ", legacy_name(type),
+                    "; expected float32 or float64");
 }
 
 Sizes batch_of(const Tensor& t) {
-  return Sizes(
-      std::span<const int64_t>(t.sizes().data(), static_cast<size_t>(std::max<int64_t>(t.dim(), 2) - 2)));
+  return Sizes(std::span<const int64_t>(t.sizes().data(),
+                                        static_cast<size_t>(std::max<int64_t>(t.dim(), 2) - 2)));
 }
 
 Sizes with_sizes(Sizes batch, int64_t n) {
@@ -61,8 +60,8 @@ bool is_vector_side(const Tensor& A, const Tensor& B) {
 bool is_upper(std::string_view uplo, const char* op) {
   const char c = uplo.size() == 1 ? uplo[0] : 0;
   const bool upper = c == 'U' || c == 'u';
-  LAMINA_CHECK(upper || c == 'L' || c == 'l', op, ": Expected UPLO argument to be 'L' or 'U', but got ",
-               uplo);
+  LAMINA_CHECK(upper || c == 'L' || c == 'l', op,
+               ": Expected UPLO argument to be 'L' or 'U', but got ", uplo);
   return upper;
 }
 
@@ -87,11 +86,13 @@ ResultMeta infos(const Tensor& t) { return of_type(t, batch_of(t), ScalarType::I
 Sizes solved(const Tensor& A, const Tensor& B, bool left, bool vector, const char* op) {
   const int64_t n = rows_of(A);
   if (vector) {
-    LAMINA_CHECK(left, op,
-                 ": Vector broadcasting of the left hand side is not supported for left=False; B is "
-                 "a vector; got A ",
-                 A, " and B ", B);
-    LAMINA_CHECK(B.sizes().back() == n, op, ": incompatible shapes of A and B; got ", A, " and ", B);
+    LAMINA_CHECK(
+        left, op,
+        ": Vector broadcasting of the left hand side is not supported for left=False; B is "
+        "a vector; got A ",
+        A, " and B ", B);
+    LAMINA_CHECK(B.sizes().back() == n, op, ": incompatible shapes of A and B; got ", A, " and ",
+                 B);
     const IntList own = B.sizes();
     const IntList batch_b(own.data(), own.size() - 1);
     return with_sizes(broadcast_sizes(batch_of(A), batch_b, op), n);
@@ -109,15 +110,17 @@ std::array<ResultMeta, 3> lu_factor_shape(const Tensor& A, bool pivot, bool) {
   check_matrix(A, "linalg.lu_factor");
   check_lapack_type(A, "linalg.lu_factor", ErrorKind::NotImplemented);
   LAMINA_CHECK(pivot, "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
-  return {like(A, Sizes(std::span<const int64_t>(A.sizes()))),
-          of_type(A, with_sizes(batch_of(A), std::min(rows_of(A), columns_of(A))), ScalarType::Int32),
-          infos(A)};
+  return {
+      like(A, Sizes(std::span<const int64_t>(A.sizes()))),
+      of_type(A, with_sizes(batch_of(A), std::min(rows_of(A), columns_of(A))), ScalarType::Int32),
+      infos(A)};
 }
 
 ResultMeta lu_permutation_shape(const Tensor& pivots, int64_t rows, bool) {
-  LAMINA_CHECK(pivots.dim() >= 1 && pivots.dtype() == ScalarType::Int32,
-               "lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype; got ",
-               pivots);
+  LAMINA_CHECK(
+      pivots.dim() >= 1 && pivots.dtype() == ScalarType::Int32,
+      "lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype; got ",
+      pivots);
   Sizes sizes(std::span<const int64_t>(pivots.sizes()));
   sizes.back() = rows;
   return of_type(pivots, std::move(sizes), ScalarType::Int64);
@@ -186,7 +189,8 @@ std::array<ResultMeta, 3> ldl_factor_shape(const Tensor& self, bool, bool) {
   check_square(self, "linalg.ldl_factor_ex");
   check_lapack_type(self, "linalg.ldl_factor_ex");
   return {like(self, Sizes(std::span<const int64_t>(self.sizes()))),
-          of_type(self, with_sizes(batch_of(self), columns_of(self)), ScalarType::Int32), infos(self)};
+          of_type(self, with_sizes(batch_of(self), columns_of(self)), ScalarType::Int32),
+          infos(self)};
 }
 
 ResultMeta ldl_solve_shape(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool) {
@@ -196,8 +200,8 @@ ResultMeta ldl_solve_shape(const Tensor& LD, const Tensor& pivots, const Tensor&
   check_same_type(LD, B, op);
   LAMINA_CHECK(pivots.dtype() == ScalarType::Int32 && pivots.dim() >= 1 &&
                    pivots.sizes() == IntList(with_sizes(batch_of(LD), columns_of(LD))),
-               op, ": Expected pivots of the batch and the size of LD, int32; got ", pivots, " and ",
-               LD);
+               op, ": Expected pivots of the batch and the size of LD, int32; got ", pivots,
+               " and ", LD);
   return like(LD, solved(LD, B, true, false, op));
 }
 

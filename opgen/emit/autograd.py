@@ -44,7 +44,7 @@ def emit(ops: list[Operator]) -> str:
         '#include "lamina/autograd/formulas.h"\n#include "lamina/autograd/forward.h"\n#include "lamina/autograd/list_writes.h"\n#include "lamina/autograd/view.h"\n'
         '#include "lamina/dispatch/operator.h"\n'
         '#include "lamina/kernels/generated_support.h"\n\n'
-        "namespace lamina {\nnamespace [[gnu::visibility(\"hidden\")]] generated {\n\nusing namespace ops;\nusing namespace autograd::formulas;\n"
+        'namespace lamina {\nnamespace [[gnu::visibility("hidden")]] generated {\n\nusing namespace ops;\nusing namespace autograd::formulas;\n'
         "using autograd::SavedTensor;\nnamespace formulas = autograd::formulas;\n"
         "namespace forward = autograd::forward;\n\n"
     )

@@ -26,7 +26,7 @@ def emit(ops: list[Operator]) -> str:
         HEADER
         + '#include "lamina/kernels/generated_support.h"\n#include "lamina/generated/declarations.h"\n\n'
     )
-    text += "namespace lamina {\nnamespace [[gnu::visibility(\"hidden\")]] generated {\n\n"
+    text += 'namespace lamina {\nnamespace [[gnu::visibility("hidden")]] generated {\n\n'
     for op in ops:
         text += f"// ---- {op.where}: {op.schema}\n"
         text += _EMITTERS[op.kind](op)

@@ -88,7 +88,7 @@ def op_source(ops: list[Operator]) -> str:
         HEADER
         + '#include "lamina/dispatch/boxing.h"\n#include "lamina/dispatch/signature_types.h"\n\n'
     )
-    text += "namespace lamina {\n\nnamespace [[gnu::visibility(\"hidden\")]] generated {\n"
+    text += 'namespace lamina {\n\nnamespace [[gnu::visibility("hidden")]] generated {\n'
     for op in ops:
         for f in op.functions:
             for _, kernel in registrations(op, f):
@@ -152,9 +152,7 @@ def operator_table(operators: list[Operator]) -> str:
         (f"aten::{f.schema.full_name}", f.op_id) for op in operators for f in op.functions
     )
     text = HEADER + '#include "lamina/dispatch/library.h"\n\nnamespace lamina::op {\n'
-    text += "".join(
-        f"extern const dispatch::Operator {i};\n{_INFO} i_{i};\n" for _, i in entries
-    )
+    text += "".join(f"extern const dispatch::Operator {i};\n{_INFO} i_{i};\n" for _, i in entries)
     text += "}  // namespace lamina::op\n\nnamespace lamina::dispatch {\n\nconst Operator* const kStaticOperators[] = {\n"
     text += "".join(f"    &op::{i},  // {n}\n" for n, i in entries)
     text += "};\nconst OperatorInfo* const kStaticInfos[] = {\n"

@@ -127,7 +127,9 @@ def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     if dim is not None:
         dim = (dim,) if isinstance(dim, int) else tuple(dim)
         if len(dim) not in (1, 2):
-            raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {dim}")
+            raise RuntimeError(
+                f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {dim}"
+            )
     elif ord is not None and A.dim() not in (1, 2):
         raise RuntimeError(
             "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
@@ -191,7 +193,12 @@ def cond(A, p=None, *, out=None):
             largest, smallest = values[..., 0], values[..., -1]
             result = smallest / largest if p == -2 else largest / smallest
     else:
-        if isinstance(p, str) and p not in ("fro", "nuc") or not isinstance(p, str) and p not in _ORDERS:
+        if (
+            isinstance(p, str)
+            and p not in ("fro", "nuc")
+            or not isinstance(p, str)
+            and p not in _ORDERS
+        ):
             raise RuntimeError(f"{name} got an invalid norm type: {p}")
         if A.numel() == 0:
             result = A.abs().new_zeros(A.shape[:-2])
@@ -319,7 +326,9 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     q = 6 if q is None else q
     n, m = A.shape[-2:]
     if not 0 <= q <= min(n, m):
-        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(n, m)}")
+        raise ValueError(
+            f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(n, m)}"
+        )
     if M is not None:
         M = M.expand(A.shape)
     if n < m:
@@ -339,7 +348,9 @@ def pca_lowrank(A, q=None, center=True, niter=2):
     n, m = A.shape[-2:]
     q = min(6, n, m) if q is None else q
     if not 0 <= q <= min(n, m):
-        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(n, m)}")
+        raise ValueError(
+            f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(n, m)}"
+        )
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     if not (A.is_floating_point() or A.is_complex()):
@@ -376,7 +387,9 @@ def lobpcg(
     if X is None:
         X = _C.randn((*A.shape[:-2], size, n), dtype=A.dtype, device=A.device)
     with no_grad():
-        return _lobpcg(A.detach(), None if B is None else B.detach(), X.detach(), iK, k, niter, tol, largest)
+        return _lobpcg(
+            A.detach(), None if B is None else B.detach(), X.detach(), iK, k, niter, tol, largest
+        )
 
 
 def _lobpcg(A, B, X, iK, k, niter, tol, largest):
