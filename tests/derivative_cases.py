@@ -464,12 +464,17 @@ def operators():
     return read(ROOT / "ops")
 
 
+def _refuses(op):
+    """Whether the derivative is an error."""
+    return all("no_derivative(" in text for text in op.gradients.formulas.values())
+
+
 def differentiable_names(ops):
     """Full names of all operators with a gradient, in-place forms included."""
     return {
         f"aten::{f.schema.full_name}"
         for op in ops
-        if op.gradients.absent is None
+        if op.gradients.absent is None and not _refuses(op)
         for f in (op.functional, op.inplace)
         if f
     }

@@ -412,3 +412,18 @@ for n in (1, 2, 7):
 def test_explain_names_the_routine():
     text = str(lamina.explain(lambda: L.svd(numbers(3, 3))))
     assert "ran LAPACK: gesdd (OpenBLAS" in text and "gesvd" not in text
+
+
+def test_compact_forms_refuse_derivatives():
+    a = numbers(3, 3).requires_grad_()
+    b = numbers(3, 1, seed=1).requires_grad_()
+    for value in (
+        lamina.geqrf(a)[1],
+        L.ldl_factor(a)[0],
+        L.ldl_solve(*L.ldl_factor(a), b),
+        L.ldl_solve(*L.ldl_factor(a), b.detach()),
+    ):
+        with pytest.raises(RuntimeError, match="not implemented; linalg"):
+            value.sum().backward()
+    L.ldl_solve(*L.ldl_factor(a.detach()), b).sum().backward()
+    assert b.grad is not None

@@ -53,6 +53,11 @@ Tensor unit_lower(const Tensor& LU) {
 
 }  // namespace
 
+void raise_no_derivative(const char* op, const char* instead) {
+  raise(ErrorKind::Runtime,
+        str(op, ": the derivative of this compact form is not implemented; ", instead, " has one"));
+}
+
 // Square: with M = L^-1 P^T dA U^-1, dL = L tril(M, -1) and dU = triu(M) U. What A is taller or
 // wider by follows from L2 = A2 U^-1 and U2 = L^-1 A2.
 Tensor lu_factor_tangent(const Tensor& tangent, const Tensor& LU, const Tensor& pivots) {

@@ -13,6 +13,13 @@ namespace lamina::autograd::formulas {
 using Cotangents = std::span<Tensor>;
 using Wants = std::array<bool, 2>;
 
+// Raises Runtime: `op` has no derivative, `instead` has.
+[[noreturn]] void raise_no_derivative(const char* op, const char* instead);
+template <class T>
+Tensor no_derivative(const T& /*cotangents*/, const char* op, const char* instead) {
+  raise_no_derivative(op, instead);
+}
+
 // --- LU and determinants ---
 Tensor lu_factor_grad(const Tensor& grad, const Tensor& LU, const Tensor& pivots);
 Tensor lu_factor_tangent(const Tensor& tangent, const Tensor& LU, const Tensor& pivots);
