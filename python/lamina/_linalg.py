@@ -324,6 +324,8 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     `q` is somewhat above the rank, `niter` how often the approximation is improved. Uses the generator's random numbers.
     """
     q = 6 if q is None else q
+    if not 0 <= niter <= 10000:  # after ten it hardly changes
+        raise ValueError(f"niter(={niter}) must be from 0 to 10000")
     n, m = A.shape[-2:]
     if not 0 <= q <= min(n, m):
         raise ValueError(
@@ -383,7 +385,7 @@ def lobpcg(
         )
     largest = True if largest is None else largest
     tol = finfo(A.dtype).eps ** 0.5 if tol is None else tol
-    niter = 1000 if niter is None or niter < 0 else niter
+    niter = 1000 if niter is None or niter < 0 else min(niter, 1000000)
     if X is None:
         X = _C.randn((*A.shape[:-2], size, n), dtype=A.dtype, device=A.device)
     with no_grad():
@@ -418,7 +420,7 @@ def _lobpcg(A, B, X, iK, k, niter, tol, largest):
     for _ in range(niter):
         R = A @ vectors - metric(vectors) * values.unsqueeze(-2)
         error = _vector_norm(R, 2, -2) / (scale.unsqueeze(-1) * _vector_norm(vectors, 2, -2))
-        if bool((error[..., :k] < tol).all()):
+        if not bool((error[..., :k] >= tol).any()):  # NaN does not get better
             break
         W = R if iK is None else iK @ R
         S = _C.cat([vectors, W] if P is None else [vectors, W, P], -1)
