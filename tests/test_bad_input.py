@@ -527,3 +527,10 @@ def test_views_of_more_elements_than_64_bits_count():
         one.expand(2**40, 2**40)
     assert lamina.ones(0, 1, 1).expand(0, 2**40, 2**40).numel() == 0
     assert lamina.ones(1).expand(2**40, 2**20).numel() == 2**60
+
+
+def test_set_takes_no_bytes_of_another_device():
+    x = lamina.ones(3)
+    with pytest.raises(RuntimeError, match="device"):
+        x.set_(lamina.empty(3, device="meta"))
+    assert x.tolist() == [1.0, 1.0, 1.0] and x.set_().numel() == 0
