@@ -539,6 +539,13 @@ def test_views_of_more_elements_than_64_bits_count():
     assert lamina.ones(1).expand(2**40, 2**20).numel() == 2**60
 
 
+def test_set_takes_no_bytes_of_another_device():
+    x = lamina.ones(3)
+    with pytest.raises(RuntimeError, match="device"):
+        x.set_(lamina.empty(3, device="meta"))
+    assert x.tolist() == [1.0, 1.0, 1.0] and x.set_().numel() == 0
+
+
 def test_sizes_of_what_is_scattered():
     """Every combination of small sizes: a result of the size of the input, or an error; never another element's memory."""
     import itertools

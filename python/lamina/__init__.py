@@ -65,11 +65,15 @@ for _module, _name in (
 # Operators of a few lines of Python.
 for _name in (
     "atleast_2d", "atleast_3d", "aminmax", "cdist", "detach_", "dsplit", "einsum", "get_device",
-    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "multinomial", "norm", "range", "resize_as_",
+    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "multinomial", "range", "resize_as_",
     "split_copy", "split_with_sizes_copy", "std_mean", "take_along_dim", "tensor_split", "tensordot", "trapezoid", "trapz",
     "tril_indices", "triu_indices", "unbind_copy", "unique", "unique_consecutive", "var_mean", "vsplit",
 ):  # fmt: skip
     globals()[_name] = _lazy.later("lamina._composites", _name)
+for _name in (
+    "chain_matmul", "frobenius_norm", "lobpcg", "lu", "norm", "nuclear_norm", "pca_lowrank", "svd_lowrank",
+):  # fmt: skip
+    globals()[_name] = _lazy.later("lamina._linalg", _name)
 for _name in (
     "gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh",
     "rnn_tanh_cell",
@@ -256,10 +260,12 @@ def _attach():
     ):
         setattr(Tensor, name, forward(name, "_tensor"))  # noqa: F405
     for name in (
-        "aminmax", "hsplit", "vsplit", "dsplit", "multinomial", "norm", "resize_as_", "take_along_dim",
+        "aminmax", "hsplit", "vsplit", "dsplit", "multinomial", "resize_as_", "take_along_dim",
         "tensor_split", "unique", "unique_consecutive", "fill_diagonal_",
     ):  # fmt: skip
         setattr(Tensor, name, forward(name, "_composites"))  # noqa: F405
+    for name in ("lu", "norm"):
+        setattr(Tensor, name, forward(name, "_linalg"))  # noqa: F405
     for name in ("erfinv", "erfinv_"):
         setattr(Tensor, name, forward(name, "_erfinv"))  # noqa: F405
     for name in _STATISTICS:

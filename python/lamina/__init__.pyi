@@ -375,6 +375,56 @@ def norm(
     out: Tensor | None = ...,
     dtype: dtype | None = ...,
 ) -> Tensor: ...
+def nuclear_norm(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] | builtins.bool | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    dtype: dtype | None = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def frobenius_norm(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def chain_matmul(*matrices: Tensor, out: Tensor | None = ...) -> Tensor: ...
+def lu(
+    A: Tensor,
+    pivot: builtins.bool = ...,
+    get_infos: builtins.bool = ...,
+    out: Sequence[Tensor] | None = ...,
+) -> tuple[Tensor, ...]: ...
+def svd_lowrank(
+    A: Tensor,
+    q: builtins.int | None = ...,
+    niter: builtins.int = ...,
+    M: Tensor | None = ...,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def pca_lowrank(
+    A: Tensor,
+    q: builtins.int | None = ...,
+    center: builtins.bool = ...,
+    niter: builtins.int = ...,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def lobpcg(
+    A: Tensor,
+    k: builtins.int | None = ...,
+    B: Tensor | None = ...,
+    X: Tensor | None = ...,
+    n: builtins.int | None = ...,
+    iK: Tensor | None = ...,
+    niter: builtins.int | None = ...,
+    tol: builtins.float | None = ...,
+    largest: builtins.bool | None = ...,
+    method: str | None = ...,
+    tracker: Any = ...,
+    ortho_iparams: Any = ...,
+    ortho_fparams: Any = ...,
+    ortho_bparams: Any = ...,
+) -> tuple[Tensor, Tensor]: ...
 def range(
     start: _Number = ..., end: _Number | None = ..., step: _Number = ..., **options: Any
 ) -> Tensor: ...

@@ -562,50 +562,6 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
 
 
 @overridable
-def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The norm of a tensor, or along dimensions; `p` is a number, inf, or "fro", which is 2."""
-    if p == "nuc":
-        from lamina._missing import missing
-
-        raise missing("torch.norm with p='nuc'")
-    if isinstance(p, str) and p != "fro":
-        raise RuntimeError(f"norm: only valid values of p are numbers, 'fro' and 'nuc'; got {p!r}")
-    return _C._submodule_functions["linalg"]["vector_norm"](
-        input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out
-    )
-
-
-def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
-    """The norm of vectors, or of matrices where `ord` is "fro" or two dimensions are given."""
-    dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
-    if not dims and ord is not None and A.dim() > 2:
-        raise RuntimeError(
-            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
-            f"{A.dim()}D."
-        )
-    if isinstance(ord, str) and (A.dim() if not dims else len(dims)) < 2:
-        raise RuntimeError(
-            f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions; got {A.dim()} "
-            f"with ord={ord!r}"
-        )
-    matrix = len(dims) == 2 or (not dims and A.dim() == 2 and ord is not None)
-    if ord is None or not matrix or ord == "fro":
-        return _C._submodule_functions["linalg"]["vector_norm"](
-            A, 2 if ord in (None, "fro") else ord, dim, keepdim, dtype=dtype, out=out
-        )
-    a, b = (d % A.dim() for d in (dims or [0, 1]))
-    if ord in (1, -1, math.inf, -math.inf):
-        along, left = (a, b) if abs(ord) == 1 else (b, a)
-        sums = (A if dtype is None else A.to(dtype)).abs().sum(along, keepdim=True)
-        result = sums.amax(left, True) if ord > 0 else sums.amin(left, True)
-        result = result if keepdim else result.squeeze((a, b))
-        return given("linalg.norm", result, out, same_type=True)
-    from lamina._missing import missing
-
-    raise missing(f"torch.linalg.norm with ord={ord!r} of matrices")
-
-
-@overridable
 def get_device(input):
     """The index of the tensor's device; -1 for the CPU."""
     _tensor("get_device", input)
@@ -764,12 +720,12 @@ def _scaled_mm(
 
 NAMES = (
     "atleast_2d", "atleast_3d", "aminmax", "cdist", "detach_", "dsplit", "einsum", "get_device",
-    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "multinomial", "norm", "range", "resize_as_", "split_copy",
+    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "multinomial", "range", "resize_as_", "split_copy",
     "split_with_sizes_copy", "std_mean",
     "take_along_dim", "tensor_split", "tensordot", "trapezoid", "trapz", "tril_indices",
     "triu_indices", "unbind_copy", "unique", "unique_consecutive", "var_mean", "vsplit",
 )  # fmt: skip
 METHODS = (
-    "fill_diagonal_", "aminmax", "hsplit", "vsplit", "dsplit", "multinomial", "norm", "resize_as_", "take_along_dim",
+    "fill_diagonal_", "aminmax", "hsplit", "vsplit", "dsplit", "multinomial", "resize_as_", "take_along_dim",
     "tensor_split", "unique", "unique_consecutive",
 )  # fmt: skip
