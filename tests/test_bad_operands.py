@@ -288,6 +288,8 @@ class Changes:
         if kind == 2:
             return t[:1].expand_as(t) if t.dim() else t
         if kind == 3:
+            if t.dtype == lamina.bool:  # which nothing can negate when it is asked for its values
+                return t
             return t.conj() if t.is_complex() else call("aten::_neg_view", t)
         return t.detach().clone().requires_grad_(t.is_floating_point())
 

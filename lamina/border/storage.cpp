@@ -235,7 +235,7 @@ void set_window(const Tensor& t, PyObject* storage, PyObject* offset, PyObject* 
     raise_type(std::string("expected an UntypedStorage, not ") + Py_TYPE(storage)->tp_name);
   const IntrusivePtr<Storage>& bytes = value_of(storage);
   // A storage of the meta device has a length and no bytes.
-  LAMINA_CHECK(bytes ? bytes->device() == t.device() : t.is_meta() || length(storage) == 0,
+  LAMINA_CHECK(length(storage) == 0 || (bytes ? bytes->device() == t.device() : t.is_meta()),
                "set_: the storage lies on another device than the tensor; got ", t);
   const auto item = static_cast<int64_t>(item_size(t.dtype()));
   const int64_t room = length(storage) / item;
