@@ -198,7 +198,9 @@ void Pass::add_grad(State& s, uint32_t nr, Tensor grad) {
   if (!grad.defined()) return;
   if (!slot.defined())
     slot = std::move(grad);
-  else if (!grad_enabled() && slot.impl()->use_count() == 1 && slot.storage()->use_count() == 1 &&
+  else if (!grad_enabled() && slot.keys() == strided_keys(slot.device().type) &&
+           grad.keys() == slot.keys() && slot.impl()->use_count() == 1 &&
+           slot.storage()->use_count() == 1 &&
            slot.dtype() == grad.dtype() && !slot.impl()->is_view() &&
            slot.is_non_overlapping_and_dense())
     ops::add_(slot, grad);  // nobody else sees this sum

@@ -91,7 +91,8 @@ bool lets_through(DispatchKey key) {
       KeySet::of(DispatchKey::BackendSelect, DispatchKey::Named, DispatchKey::ADInplaceOrView,
                  DispatchKey::Tracer, DispatchKey::Fake, DispatchKey::AutogradFunctionality) |
       kAutogradKeys | kAutocastKeys |
-      KeySet::of(DispatchKey::PythonTLSSnapshot, DispatchKey::PreDispatch);
+      KeySet::of(DispatchKey::FuncTorchVmapMode, DispatchKey::PythonTLSSnapshot,
+                 DispatchKey::PreDispatch);
   return kLayers.has(key);
 }
 
@@ -153,7 +154,7 @@ RuntimeOperator& runtime_operator(const std::string& full_name) {
     const size_t dot = full_name.find('.');
     slot->name = full_name.substr(0, dot);
     slot->overload = dot == std::string::npos ? "" : full_name.substr(dot + 1);
-    slot->info = {slot->name.c_str(), slot->overload.c_str(), "", "", {}, nullptr, nullptr, 0, 0};
+    slot->info = {slot->name.c_str(), slot->overload.c_str(), "", "", {}, nullptr, nullptr, 0, 0, 0};
   }
   return *slot;
 }

@@ -7,6 +7,7 @@
 #include "lamina/shape/broadcast.h"
 #include "lamina/shape/promotion.h"
 #include "lamina/tile/tile.h"
+#include "lamina/transforms/batched.h"
 
 namespace lamina {
 
@@ -256,6 +257,8 @@ Scalar scalar_of(const Tensor& t) {
   LAMINA_CHECK(t.numel() == 1, "item: a Tensor with ", t.numel(),
                " elements cannot be converted to Scalar");
   LAMINA_CHECK(!t.is_meta(), "item: Tensor.item() cannot be called on meta tensors");
+  if (transforms::is_batched(t)) transforms::raise_item("calling .item() on a Tensor");
+  LAMINA_CHECK(t.data() != nullptr, "item: the tensor has no memory");
   const Scalar v = tile::load_scalar(t.data(), t.dtype());
   if (t.keys().has(DispatchKey::Conjugate)) return std::conj(v.to_complex());
   if (t.keys().has(DispatchKey::Negative))

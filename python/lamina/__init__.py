@@ -107,6 +107,7 @@ for _name in (
 ):  # fmt: skip
     globals()[_name] = _lazy.later("lamina._statistics", _name)
 erfinv = _lazy.later("lamina._erfinv", "erfinv")
+vmap = _lazy.later("lamina.func", "vmap")
 pdist = _lazy.later("lamina.nn.functional", "pdist")
 GradScaler = _lazy.later("lamina.amp.grad_scaler", "GradScaler")
 for _name in ("from_dlpack", "to_dlpack"):
