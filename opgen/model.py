@@ -19,9 +19,10 @@ FIELDS = {
     "kernels", "composite", "expr", "doc", "aliases", "module", "overload_names", "node", "reduce", "accumulate",
     "number_first", "saturate", "python", "vmap", "copy",
 }  # fmt: skip
-# What an operator does with batched tensors (lamina/transforms): "loop" goes through the samples, the others are rules.
+# What an operator does with batched tensors (lamina/transforms): "loop" goes through the samples,
+# "never" raises, the others are rules.
 VMAP_RULES = (
-    "loop", "pointwise", "reduction", "view", "along_dimension", "direct", "trailing", "images", "sized", "matrix",
+    "loop", "composite", "never", "pointwise", "reduction", "view", "along_dimension", "direct", "trailing", "images", "sized", "matrix",
     "linear", "convolve", "embed", "normalize", "gather_rows", "put_rows", "fill", "slice_gradient", "random", "dynamic",
 )  # fmt: skip
 CPP_KEYWORDS = {
@@ -114,7 +115,7 @@ class Operator:
             return "loop"
         if "vmap" in self.raw:
             return str(self.raw["vmap"])
-        return self.kind if self.kind in ("pointwise", "reduction", "view") else "loop"
+        return "loop" if self.kind == "custom" else self.kind
 
     @property
     def tensor_params(self) -> list[Param]:

@@ -47,6 +47,40 @@ Parameters parse(std::string_view schema) {
   return p;
 }
 
+void give_samples(Frame& f) {
+  const auto give = [&](Tensor& t) {
+    if (t.defined() && !f.is_batched(t)) t = wrap(f.with_samples(t), 0, f.level);
+  };
+  for (Value& v : f.stack) {
+    if (auto* t = std::get_if<Tensor>(&v)) give(*t);
+    if (auto* list = std::get_if<std::vector<Tensor>>(&v))
+      for (Tensor& t : *list) give(t);
+  }
+}
+
+// A composite on batched tensors is its own calls on batched tensors.
+bool composite(Frame& f) {
+  const auto found = f.op.resolution(DispatchKey::AutogradCPU);
+  if (found.rule != "math kernel") return false;
+  if (f.writes()) {
+    f.op.call_boxed(strided_keys(DeviceType::CPU), f.stack);
+    return true;
+  }
+  // Some composites write into a fresh copy of an operand that has no samples; with samples in every
+  // operand they can.
+  const Stack given = f.stack;
+  for (const bool everywhere : {false, true}) {
+    try {
+      if (everywhere) give_samples(f);
+      f.op.call_boxed(strided_keys(DeviceType::CPU), f.stack);
+      return true;
+    } catch (const BatchingError&) {
+      f.stack = given;
+    }
+  }
+  return false;
+}
+
 bool rule(Frame& f) {
   switch (static_cast<VmapRule>(f.op.info().vmap)) {
     case VmapRule::pointwise:
@@ -85,6 +119,12 @@ bool rule(Frame& f) {
       return slice_gradient(f);
     case VmapRule::random:
       return draw(f);
+    case VmapRule::composite:
+      return composite(f);
+    case VmapRule::never:
+      throw Error(ErrorKind::Runtime,
+                  str("vmap: ", f.op.full_name(),
+                      " changes the memory of a tensor, and one inside vmap has none of its own"));
     case VmapRule::dynamic:
       throw Error(ErrorKind::Runtime,
                   str("vmap: ", f.op.full_name(),
@@ -93,40 +133,6 @@ bool rule(Frame& f) {
     default:
       return false;
   }
-}
-
-void give_samples(Frame& f) {
-  const auto give = [&](Tensor& t) {
-    if (t.defined() && !f.is_batched(t)) t = wrap(f.with_samples(t), 0, f.level);
-  };
-  for (Value& v : f.stack) {
-    if (auto* t = std::get_if<Tensor>(&v)) give(*t);
-    if (auto* list = std::get_if<std::vector<Tensor>>(&v))
-      for (Tensor& t : *list) give(t);
-  }
-}
-
-// A composite on batched tensors is its own calls on batched tensors.
-bool composite(Frame& f) {
-  const auto found = f.op.resolution(DispatchKey::AutogradCPU);
-  if (found.rule != "math kernel") return false;
-  if (f.writes()) {
-    f.op.call_boxed(strided_keys(DeviceType::CPU), f.stack);
-    return true;
-  }
-  // Some composites write into a fresh copy of an operand that has no samples; with samples in every
-  // operand they can.
-  const Stack given = f.stack;
-  for (const bool everywhere : {false, true}) {
-    try {
-      if (everywhere) give_samples(f);
-      f.op.call_boxed(strided_keys(DeviceType::CPU), f.stack);
-      return true;
-    } catch (const BatchingError&) {
-      f.stack = given;
-    }
-  }
-  return false;
 }
 
 void check_writes(const Frame& f) {
@@ -303,7 +309,11 @@ void batched_kernel(const Operator& op, KeySet keys, Stack& stack) {
   }
   Frame f(op, stack, level, size);
   if (f.writes()) check_writes(f);
-  if (rule(f) || composite(f)) return;
+  if (rule(f)) return;
+  // A rule of a composite that gave way, and operators made at run time.
+  const auto kind = static_cast<VmapRule>(op.info().vmap);
+  const bool tried = kind == VmapRule::composite || (kind == VmapRule::loop && op.info().call_unboxed);
+  if (!tried && composite(f)) return;
   loop(f);
 }
 

@@ -19,7 +19,7 @@ Tensor product(const Frame& f, const Tensor& a, const Tensor& b) {
   const int64_t left = a.dim(), right = b.dim();
   const bool of_a = f.is_batched(a), of_b = f.is_batched(b);
   const Tensor x = of_a ? front(a, f.level) : a, y = of_b ? front(b, f.level) : b;
-  if (left == 1 && right == 1) return ops::sum(ops::mul(x, y), Sizes{-1}, false, std::nullopt);
+  if (left == 1 && right == 1) return ops::sum(ops::mul(x, y), Sizes{-1}, false, a.dtype());
   if (right == 1) {
     if (!of_b) return ops::matmul(x, y);
     return ops::squeeze(ops::matmul(x, ops::unsqueeze(y, -1)), -1);
@@ -53,6 +53,8 @@ bool sum_of_product(Frame& f, int64_t left, int64_t right) {
   const int64_t rank = right == 1 ? 1 : left;
   if (self.dim() > rank) return false;
   const Scalar beta = number(*f.argument("beta")), alpha = number(*f.argument("alpha"));
+  // The operator brings the factors to the type of whole numbers; products below would not.
+  if (is_integral(self.dtype(), true) && (beta.is_floating() || alpha.is_floating())) return false;
   const bool has_product = f.is_batched(a) || f.is_batched(b);
   Tensor whole = has_product ? product(f, a, b) : ops::unsqueeze(ops::matmul(a, b), 0);
   // Sizes of one sample must be able to take self, as the operator checks.

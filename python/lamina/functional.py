@@ -1,6 +1,7 @@
 """Functions of the top module that are written in Python."""
 
 from lamina import _C
+from lamina._per_sample import per_sample
 
 
 def overridable(function):
@@ -92,6 +93,7 @@ def cartesian_prod(*tensors):
 
 
 @overridable
+@per_sample
 def block_diag(*tensors):
     """A matrix with the given matrices along its diagonal."""
     blocks = [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors]

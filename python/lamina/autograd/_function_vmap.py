@@ -25,11 +25,6 @@ def apply(cls, args):
             f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement "
             "the vmap staticmethod or set generate_vmap_rule=True."
         )
-    if cls.setup_context is base.setup_context:
-        raise RuntimeError(
-            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
-            "override the setup_context staticmethod."
-        )
     return _generated(cls, args)
 
 
@@ -122,43 +117,47 @@ def _generated(cls, args):
     values, in_dims, samples = _vmap.unwrap_at(tuple(args), level)
     randomness = _vmap.info_of(level, samples).randomness
     call = _Call(cls, level, samples, randomness, in_dims)
+    separate = cls.setup_context is not function.Function.setup_context
+
+    def mark(ctx, values, seen):
+        marked = [
+            v
+            for v, s in zip(values, seen, strict=True)
+            if any(s is t for t in call.without_gradient)
+        ]
+        if marked:
+            ctx.mark_non_differentiable(*marked)
 
     class Generated(function.Function):
         """The function on values; inside, its methods see one sample."""
 
         @staticmethod
         def forward(*values):
-            outputs = cls.forward(*call.wrap(values, call.in_dims))
+            if not separate:
+                ctx, *values = values
+                ctx._inner = _Context(ctx, call)
+            given = call.wrap(values, call.in_dims)
+            outputs = cls.forward(*given) if separate else cls.forward(ctx._inner, *given)
             call.single = not isinstance(outputs, tuple)
             outputs = (outputs,) if call.single else outputs
-            call.outputs = outputs
             # Results that do not depend on the samples are repeated, so that each has a gradient of its own.
             found = tuple(
                 call.in_front(t) if isinstance(t, _C.Tensor) else t for t in outputs
             )
             call.out_dims = tuple(0 if isinstance(t, _C.Tensor) else None for t in outputs)
+            if not separate:
+                mark(ctx, found, outputs)
             return found[0] if call.single else found
 
-        @staticmethod
-        def setup_context(ctx, inputs, output):
+        def _setup_context(ctx, inputs, output):
             ctx._inner = inner = _Context(ctx, call)
             given = call.wrap(inputs, call.in_dims)
             outputs = call.wrap(output if isinstance(output, tuple) else (output,), call.out_dims)
-            originals = call.outputs
             cls.setup_context(inner, given, outputs[0] if call.single else outputs)
-            marked = [
-                o
-                for o, made, seen in zip(
-                    output if isinstance(output, tuple) else (output,),
-                    originals,
-                    outputs,
-                    strict=True,
-                )
-                if any(made is t or seen is t for t in call.without_gradient)
-            ]
-            if marked:
-                ctx.mark_non_differentiable(*marked)
-            call.outputs = None
+            mark(ctx, output if isinstance(output, tuple) else (output,), outputs)
+
+        if separate:
+            setup_context = staticmethod(_setup_context)
 
         @staticmethod
         def backward(ctx, *grads):

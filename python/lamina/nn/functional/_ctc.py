@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lamina
+from lamina._per_sample import per_sample
 from lamina.nn.functional._reduction import reduction_code
 
 
@@ -50,6 +51,7 @@ def _padded(targets, lengths, n):
     return targets if targets.shape[1] else targets.new_zeros((n, 1))
 
 
+@per_sample
 def ctc_loss(
     log_probs,
     targets,
