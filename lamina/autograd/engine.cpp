@@ -13,6 +13,7 @@
 #include "lamina/ops/any.h"
 #include "lamina/ops/isnan.h"
 #include "lamina/ops/ones_like.h"
+#include "lamina/transforms/grad_level.h"
 
 namespace lamina::autograd {
 
@@ -309,7 +310,12 @@ void Pass::run_node(State& s, std::vector<Tensor>* captured) {
     const bool nan_hunt = anomaly_enabled() && anomaly_checks_nan();
     {
       const event::Scope scope("backward", node->name());
-      node->apply(grads, results_);
+      bool batched = false;
+      for (const Tensor& g : grads) batched |= g.defined() && transforms::is_batched(g);
+      if (batched) [[unlikely]]
+        transforms::apply_node(*node, grads, results_);
+      else
+        node->apply(grads, results_);
     }
     for (const auto& h : after) h->run(results_, seen);
     if (node->is_user_defined() || hooks)

@@ -87,13 +87,14 @@ PyObject* get_retains_grad(PyObject* self, void*) {
 }
 PyObject* get_base(PyObject* self, void*) {
   LAMINA_BORDER_BEGIN
+  if (transforms::is_batched(unwrap(self))) Py_RETURN_NONE;
   TensorImpl* base = unwrap(self).impl()->base();
   return wrap(Tensor::share(base));
   LAMINA_BORDER_END
 }
 
 PyObject* is_view(PyObject* self, PyObject*) {
-  return wrap(unwrap(self).impl()->base() != nullptr);
+  return wrap(unwrap(self).impl()->base() != nullptr && !transforms::is_batched(unwrap(self)));
 }
 
 // ---- hooks --------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ void set_sizes(const Tensor& t, const Tensor& value, int64_t dim) {
       strides.push_back(value.strides()[i]);
     }
   t.impl()->set_window(sizes, strides, value.storage_offset());
+  // By it requires_grad() of the batched tensor asks the value.
+  t.impl()->set_base(value.impl(), ViewOrigin::Recorded);
 }
 
 IntrusivePtr<Storage> storage_for(const Tensor& value, int64_t dim, int64_t level) {

@@ -38,7 +38,13 @@ const Tensor& innermost(const Tensor& t);
 // how may go through the samples one by one.
 class BatchingError : public Error {
  public:
-  explicit BatchingError(std::string message) : Error(ErrorKind::Runtime, std::move(message)) {}
+  explicit BatchingError(std::string message, bool dynamic = false)
+      : Error(ErrorKind::Runtime, std::move(message)), dynamic_(dynamic) {}
+  // The size of a result depends on values: samples would give results of different sizes.
+  bool dynamic() const { return dynamic_; }
+
+ private:
+  bool dynamic_;
 };
 [[noreturn]] void raise_item(std::string_view what);
 

@@ -7,6 +7,8 @@
 #include "lamina/autograd/engine.h"
 #include "lamina/autograd/forward.h"
 #include "lamina/ops/ones_like.h"
+#include "lamina/ops/select.h"
+#include "lamina/ops/stack.h"
 
 namespace lamina::transforms {
 
@@ -137,6 +139,33 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList outpu
   for (size_t i = 0; i < found.size(); ++i)
     if (found[i].defined()) found[i] = rewrap_like(found[i], around[i]);
   return found;
+}
+
+void apply_node(autograd::Node& node, std::span<Tensor> grads, std::span<Tensor> results) {
+  int64_t level = -1;
+  for (const Tensor& g : grads) level = std::max(level, level_of(g));
+  if (level < 0) return node.apply(grads, results);
+  const std::vector<Tensor> given(grads.begin(), grads.end());
+  try {
+    return node.apply(grads, results);
+  } catch (const BatchingError&) {
+    for (Tensor& r : results) r = Tensor();
+  }
+  int64_t size = 0;
+  for (const Tensor& g : given)
+    if (level_of(g) == level) size = batched(g)->value.sizes()[batched(g)->dim];
+  std::vector<std::vector<Tensor>> rows(results.size());
+  for (int64_t i = 0; i < size; ++i) {
+    std::vector<Tensor> in, out(results.size());
+    for (const Tensor& g : given)
+      in.push_back(level_of(g) == level ? ops::select(batched(g)->value, batched(g)->dim, i) : g);
+    apply_node(node, in, out);
+    for (size_t k = 0; k < out.size(); ++k)
+      if (out[k].defined()) rows[k].push_back(std::move(out[k]));
+  }
+  for (size_t k = 0; k < results.size(); ++k)
+    if (!rows[k].empty() && rows[k].size() == static_cast<size_t>(size))
+      results[k] = wrap(ops::stack(rows[k], 0), 0, level);
 }
 
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level) {

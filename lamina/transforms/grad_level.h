@@ -28,6 +28,10 @@ bool requires_grad(const Tensor& t);
 std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList output_grads,
                          bool retain_graph, bool create_graph, bool allow_unused);
 
+// node.apply for gradients of which some are batched: at once, or where the node cannot do that (it
+// asks for values, or writes) sample by sample.
+void apply_node(autograd::Node& node, std::span<Tensor> grads, std::span<Tensor> results);
+
 // forward::make_dual and unpack_dual for tensors that may be batched.
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level);
 std::pair<Tensor, Tensor> unpack_dual(const Tensor& dual, int level);

@@ -74,7 +74,8 @@ bool composite(Frame& f) {
       if (everywhere) give_samples(f);
       f.op.call_boxed(strided_keys(DeviceType::CPU), f.stack);
       return true;
-    } catch (const BatchingError&) {
+    } catch (const BatchingError& error) {
+      if (error.dynamic()) throw;
       f.stack = given;
     }
   }
@@ -126,10 +127,11 @@ bool rule(Frame& f) {
                   str("vmap: ", f.op.full_name(),
                       " changes the memory of a tensor, and one inside vmap has none of its own"));
     case VmapRule::dynamic:
-      throw Error(ErrorKind::Runtime,
-                  str("vmap: ", f.op.full_name(),
-                      " gives a tensor whose size depends on values, which can differ from sample "
-                      "to sample; got a batched tensor; use torch.where or masks of fixed size"));
+      throw BatchingError(
+          str("vmap: ", f.op.full_name(),
+              " gives a tensor whose size depends on values, which can differ from sample to "
+              "sample; got a batched tensor; use torch.where or masks of fixed size"),
+          true);
     default:
       return false;
   }

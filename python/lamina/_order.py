@@ -65,12 +65,14 @@ def _median_of(name, kind, ignore_nan, x, dim, keepdim, out):
 
 
 @overridable
+@per_sample
 def median(input, dim=None, keepdim=False, *, out=None):
     """The lower of the middle values: of all elements, or along `dim` with its indices. NaN where there is one."""
     return _median_of("median", _median, False, input, dim, keepdim, out)
 
 
 @overridable
+@per_sample
 def nanmedian(input, dim=None, keepdim=False, *, out=None):
     """`median` of what is not NaN."""
     return _median_of("nanmedian", _nanmedian, True, input, dim, keepdim, out)
