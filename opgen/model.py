@@ -24,6 +24,7 @@ FIELDS = {
 VMAP_RULES = (
     "loop", "composite", "never", "pointwise", "reduction", "view", "along_dimension", "direct", "trailing", "images", "sized", "matrix",
     "linear", "convolve", "embed", "normalize", "gather_rows", "put_rows", "fill", "slice_gradient", "random", "dynamic",
+    "likelihood", "normalize_groups", "normalize_batch", "convolve_gradient",
 )  # fmt: skip
 CPP_KEYWORDS = {
     "and", "or", "not", "xor", "float", "double", "int", "long", "short", "char", "bool", "signed", "unsigned", "auto",

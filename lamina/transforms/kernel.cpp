@@ -5,6 +5,8 @@
 
 #include "lamina/dispatch/library.h"
 #include "lamina/kernels/result.h"
+#include "lamina/ops/clone.h"
+#include "lamina/ops/copy.h"
 #include "lamina/ops/select.h"
 #include "lamina/ops/stack.h"
 #include "lamina/ops/unsqueeze.h"
@@ -118,6 +120,14 @@ bool rule(Frame& f) {
       return fill(f);
     case VmapRule::slice_gradient:
       return slice_gradient(f);
+    case VmapRule::likelihood:
+      return likelihood(f);
+    case VmapRule::normalize_groups:
+      return normalize_groups(f);
+    case VmapRule::normalize_batch:
+      return normalize_batch(f);
+    case VmapRule::convolve_gradient:
+      return convolve_gradient(f);
     case VmapRule::random:
       return draw(f);
     case VmapRule::composite:
@@ -220,6 +230,7 @@ void loop(Frame& f) {
   const Stack given = f.stack;
   const int64_t rounds = std::max<int64_t>(f.size, 1);
   std::vector<Stack> results;
+  std::vector<std::vector<Tensor>> new_values(given.size());  // by written argument
   // Without a sample the operator runs once on zeros, to see what its results look like.
   const auto sample = [&](const Tensor& t, int64_t i) {
     if (!t.defined() || !f.is_batched(t)) return t;
@@ -233,18 +244,25 @@ void loop(Frame& f) {
     for (size_t k = 0; k < s.size(); ++k) {
       if (auto* t = std::get_if<Tensor>(&s[k])) {
         *t = sample(*t, i);
-        if (f.is_written(k)) written.emplace_back(*t, k);
+        if (!f.is_written(k)) continue;
+        // Written apart: a write to one sample must not look like one to what was kept of another.
+        *t = ops::clone(*t);
+        written.emplace_back(*t, k);
       } else if (auto* list = std::get_if<std::vector<Tensor>>(&s[k])) {
         for (Tensor& t : *list) t = sample(t, i);
       }
     }
     f.op.call_boxed(s);
+    for (const auto& [target, k] : written) new_values[k].push_back(target);
     for (Value& v : s)
       if (auto* t = std::get_if<Tensor>(&v))
         for (const auto& [target, k] : written)
           if (t->is_same(target)) *t = std::get<Tensor>(given[k]);
     results.push_back(std::move(s));
   }
+  for (size_t k = 0; k < given.size() && f.size > 0; ++k)
+    if (!new_values[k].empty())
+      ops::copy_(front(std::get<Tensor>(given[k]), f.level), ops::stack(new_values[k], 0), false);
   const auto joined = [&](auto&& item) {
     std::vector<Tensor> parts;
     for (const Stack& s : results) parts.push_back(item(s));

@@ -84,6 +84,10 @@ bool gather_rows(Frame& f);
 bool put_rows(Frame& f);
 bool fill(Frame& f);
 bool slice_gradient(Frame& f);
+bool likelihood(Frame& f);
+bool normalize_groups(Frame& f);
+bool normalize_batch(Frame& f);
+bool convolve_gradient(Frame& f);
 
 // The definition: the operator on each sample, results stacked.
 void loop(Frame& f);

@@ -1,14 +1,21 @@
-// Rules of the operators of networks: images, convolutions, embeddings, normalizations.
+// Rules of the operators of networks: images, convolutions, embeddings.
 #include <algorithm>
 
+#include "lamina/ops/_range.h"
+#include "lamina/ops/_to_dtype.h"
 #include "lamina/ops/add.h"
 #include "lamina/ops/convolution.h"
+#include "lamina/ops/detach.h"
+#include "lamina/ops/eq.h"
 #include "lamina/ops/flatten.h"
-#include "lamina/ops/mul.h"
-#include "lamina/ops/native_layer_norm.h"
+#include "lamina/ops/index.h"
+#include "lamina/ops/lt.h"
+#include "lamina/ops/masked_fill.h"
 #include "lamina/ops/permute.h"
 #include "lamina/ops/reshape.h"
+#include "lamina/ops/sum.h"
 #include "lamina/ops/unsqueeze.h"
+#include "lamina/ops/where.h"
 #include "lamina/transforms/rules.h"
 
 namespace lamina::transforms {
@@ -124,40 +131,67 @@ bool convolve(Frame& f) {
   return true;
 }
 
-// Rows of one table, for any number of indices.
+// Rows of one table, for any number of indices; rows of a table of each sample by two indices.
 bool embed(Frame& f) {
-  if (f.is_batched(*f.tensor(0))) return false;
-  f.stack[1] = front(*f.tensor(1), f.level);
-  f.call();
+  const Tensor weight = *f.tensor(0), indices = *f.tensor(1);
+  if (!f.is_batched(weight)) {
+    f.stack[1] = front(indices, f.level);
+    f.call();
+    return true;
+  }
+  if (weight.dim() != 2 || std::get<bool>(f.stack[3]) || !is_integral(indices.dtype())) return false;
+  const int64_t rows = weight.sizes()[0], padding = std::get<int64_t>(f.stack[2]);
+  const Tensor at = ops::_to_dtype(f.aligned(indices, indices.dim()), ScalarType::Int64);
+  Sizes sizes{f.size};
+  for (int64_t i = 0; i < indices.dim(); ++i) sizes.push_back(1);
+  const Tensor sample =
+      ops::reshape(ops::_range(Scalar(0), Scalar(1), f.size, ScalarType::Int64, weight.device()), sizes);
+  // index() counts negative ones from the end, a table has no such rows: they are made too large.
+  const Tensor checked = ops::masked_fill(at, ops::lt(at, Scalar(0)), Scalar(rows));
+  Tensor out = ops::index(front(weight, f.level), std::vector<Tensor>{sample, checked});
+  if (padding >= 0)  // its row is read but has no gradient
+    out = ops::where(ops::unsqueeze(ops::eq(at, Scalar(padding)), -1), ops::detach(out), out);
+  f.give(out);
   return true;
 }
 
-// Layer normalization over the last dimensions: weights of each sample come after it.
-bool normalize(Frame& f) {
-  const Tensor input = *f.tensor(0);
-  const auto& shape = std::get<std::vector<int64_t>>(f.stack[1]);
-  const auto n = static_cast<int64_t>(shape.size());
-  if (n < 1 || input.dim() < n) return false;
-  for (int64_t i = 0; i < n; ++i)
-    if (input.sizes()[input.dim() - n + i] != shape[static_cast<size_t>(i)]) return false;
-  const Tensor weight = f.tensor(2) ? *f.tensor(2) : Tensor(),
-               bias = f.tensor(3) ? *f.tensor(3) : Tensor();
-  for (const Tensor& t : {weight, bias})
-    if (t.defined() && (t.sizes() != IntList(shape.data(), shape.size()) || t.dtype() != input.dtype()))
-      return false;
-  const bool later = (weight.defined() && f.is_batched(weight)) ||
-                     (bias.defined() && f.is_batched(bias));
-  const Tensor x = f.with_samples(input);
-  const double eps = std::get<double>(f.stack[4]);
-  auto [out, mean, rstd] = later ? ops::native_layer_norm(x, shape, {}, {}, eps)
-                                 : ops::native_layer_norm(x, shape, weight, bias, eps);
-  if (later) {
-    if (weight.defined()) out = ops::mul(out, f.aligned(weight, input.dim()));
-    if (bias.defined()) out = ops::add(out, f.aligned(bias, input.dim()));
+// Gradients of a convolution for batched gradients of its result.
+bool convolve_gradient(Frame& f) {
+  std::string_view name = f.op.info().name;
+  name.remove_prefix(6);
+  const Tensor grad = *f.tensor(0), other = *f.tensor(1);
+  const int64_t rank = grad.dim();
+  if (rank < 3 || f.size == 0 || grad.numel() == 0 || other.numel() == 0) return false;
+  if (name == "_convolution_bias_grad") {
+    if (!f.is_batched(grad)) return false;
+    Sizes dims{1};
+    for (int64_t i = 3; i <= rank; ++i) dims.push_back(i);
+    f.give(ops::sum(front(grad, f.level), dims, false, std::nullopt));
+    return true;
   }
-  f.stack.clear();
-  for (const Tensor& t : {out, mean, rstd})
-    f.stack.push_back(t.defined() ? Value(wrap(t, 0, f.level)) : Value());
+  auto& size = std::get<std::vector<int64_t>>(f.stack[2]);
+  if (name == "_convolution_input_grad") {
+    if (f.is_batched(other)) return false;
+    const int64_t items = grad.sizes()[0];
+    f.stack[0] = folded(front(grad, f.level));
+    size[0] *= f.size;
+    f.op.call_boxed(f.stack);
+    f.give(unfolded(std::get<Tensor>(f.stack[0]), f.size, items));
+    return true;
+  }
+  // Channels of the samples side by side, each with groups of its own.
+  Sizes order{1, 0};
+  for (int64_t i = 2; i <= rank; ++i) order.push_back(i);
+  const auto beside = [&](const Tensor& t) {
+    return ops::flatten(ops::permute(f.with_samples(t), order), 1, 2);
+  };
+  f.stack[0] = beside(grad);
+  f.stack[1] = beside(other);
+  const int64_t rows = size[0];
+  size[0] *= f.size;
+  f.stack[8] = std::get<int64_t>(f.stack[8]) * f.size;
+  f.op.call_boxed(f.stack);
+  f.give(unfolded(std::get<Tensor>(f.stack[0]), f.size, rows));
   return true;
 }
 

@@ -43,7 +43,9 @@ def _inputs(tree, level, recorded, what):
     leaves, form = tree_flatten(tree)
     for leaf in leaves:
         if not isinstance(leaf, _C.Tensor):
-            raise RuntimeError(f"{what}: Expected all inputs to be Tensors; got {type(leaf)}")
+            raise ValueError(
+                f"{what}: Thing passed to transform API must be Tensor, got {type(leaf)}"
+            )
     made = [_C._grad_input(leaf, level, recorded) for leaf in leaves]
     return made, form, tree_unflatten(made, form)
 
