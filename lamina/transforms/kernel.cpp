@@ -334,6 +334,7 @@ void batched_kernel(const Operator& op, KeySet keys, Stack& stack) {
   const auto kind = static_cast<VmapRule>(op.info().vmap);
   const bool tried = kind == VmapRule::composite || (kind == VmapRule::loop && op.info().call_unboxed);
   if (!tried && composite(f)) return;
+  if (kind == VmapRule::random) raise_item("drawing numbers in a way that depends on values");
   loop(f);
 }
 

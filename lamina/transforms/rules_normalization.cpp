@@ -113,10 +113,10 @@ bool normalize_batch(Frame& f) {
     if (!t.defined()) continue;
     if (t.dim() != 1 || t.numel() != channels) return false;
     if (training && !f.is_batched(t))
-      throw BatchingError(
-          "batch_norm: inside vmap, samples cannot update running statistics that they share; use "
-          "statistics of the batch only (torch.func.replace_all_batch_norm_modules_), evaluation "
-          "mode, or buffers with samples");
+      raise(ErrorKind::Runtime,
+            "batch_norm: inside vmap, samples cannot update running statistics that they share; use "
+            "statistics of the batch only (torch.func.replace_all_batch_norm_modules_), evaluation "
+            "mode, or buffers with samples");
     Tensor value = f.is_batched(t) ? front(t, f.level) : f.with_samples(t);
     if (training && !value.is_contiguous()) return false;
     f.stack[i] = ops::flatten(value, 0, 1);

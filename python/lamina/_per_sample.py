@@ -19,12 +19,12 @@ def per_sample(function=None, *, random=False):
     def wrapper(*args, **kwargs):
         if not _C._vmap_levels():
             return function(*args, **kwargs)
-        return _inside_vmap(function, random, args, kwargs)
+        return _inside_vmap(wrapper, function, random, args, kwargs)
 
     return wrapper
 
 
-def _inside_vmap(function, random, args, kwargs):
+def _inside_vmap(wrapper, function, random, args, kwargs):
     from lamina.func import _vmap
 
     levels = _C._vmap_levels()
@@ -58,7 +58,7 @@ def _inside_vmap(function, random, args, kwargs):
                 v if d is None else v.select(d, i) for v, d in zip(values, dims, strict=True)
             ]
             given, names = tree_unflatten(items, form)
-            results.append(function(*given, **names))
+            results.append(wrapper(*given, **names))  # levels outside come next
         return results
 
     results = _C._vmap_call_outside(level, run, (), {})

@@ -311,7 +311,7 @@ def _units(leaves):
         n = t.numel()
         unit = _C.zeros(total, n, dtype=t.dtype, device=t.device)
         unit[start : start + n].diagonal().fill_(1)
-        made.append(unit.reshape(total, *t.shape))
+        made.append(unit.reshape((total, *t.shape)))
         start += n
     return made
 
@@ -349,7 +349,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         for r in results:
             n = r.numel()
             parts = [
-                leaf.narrow(0, start, n).reshape(*r.shape, *leaf.shape[1:]) for leaf in row_leaves
+                leaf.narrow(0, start, n).reshape((*r.shape, *leaf.shape[1:])) for leaf in row_leaves
             ]
             blocks.append(tree_unflatten(parts, in_form))
             start += n
@@ -404,7 +404,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
             parts, start = [], 0
             for x in leaves:
                 n = x.numel()
-                parts.append(leaf.narrow(-1, start, n).reshape(*leaf.shape[:-1], *x.shape))
+                parts.append(leaf.narrow(-1, start, n).reshape((*leaf.shape[:-1], *x.shape)))
                 start += n
             blocks.append(tree_unflatten(parts, in_form))
         jacobian = tree_unflatten(blocks, out_form)
@@ -445,7 +445,12 @@ def linearize(func, *primals):
                     "linearize: Expected each tangent to have the size and type of its primal, "
                     f"{tuple(x.shape)} and {x.dtype}; got {getattr(v, 'shape', type(v))}"
                 )
-        found = _gradients(leaves, vectors, given, False)
-        return tree_unflatten(found, out_form)
+        records = _C.is_grad_enabled()
+        create = records and (
+            any(_C._depends_outside(t, level) for t in leaves) or any(v.requires_grad for v in given)
+        )
+        with _C.enable_grad():
+            found = _gradients(leaves, vectors, given, create)
+            return _outside(tree_unflatten(found, out_form), level, records)
 
     return output, push_forward
