@@ -22,6 +22,7 @@ MODULES = (
     "linalg",
     "special",
     "autograd",
+    "func",
 )
 
 

@@ -1,7 +1,5 @@
 """Functions of Python inside vmap, where what they do depends on values: one call for each sample."""
 
-import functools
-
 from lamina import _C
 
 __all__ = ["per_sample"]
@@ -13,14 +11,17 @@ def per_sample(function=None, *, random=False):
     `random`: it draws numbers; what vmap says of randomness holds for it. Results of samples must agree in size.
     """
     if function is None:
-        return functools.partial(per_sample, random=random)
+        return lambda f: per_sample(f, random=random)
 
-    @functools.wraps(function)
     def wrapper(*args, **kwargs):
         if not _C._vmap_levels():
             return function(*args, **kwargs)
         return _inside_vmap(wrapper, function, random, args, kwargs)
 
+    # functools is not loaded for it: importing the package loads little.
+    for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+        setattr(wrapper, name, getattr(function, name))
+    wrapper.__wrapped__ = function
     return wrapper
 
 
