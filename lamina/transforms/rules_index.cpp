@@ -74,6 +74,12 @@ bool gather_rows(Frame& f) {
   const Tensor self = *f.tensor(0);
   const auto indices = std::get<std::vector<Tensor>>(f.stack[1]);
   const Places p = places_of(indices);
+  for (const Tensor& t : indices)
+    if (t.defined() && t.dtype() == ScalarType::Bool && f.is_batched(t))
+      throw BatchingError(
+          "vmap: indexing with a mask gives a tensor whose size depends on values, which can differ "
+          "from sample to sample; got a batched mask; use torch.where",
+          true);
   if (!p.plain || p.count == 0 || static_cast<int64_t>(indices.size()) > self.dim()) return false;
   const bool of_self = f.is_batched(self);
   const bool of_indices = f.is_batched(f.stack[1]);
