@@ -4,8 +4,6 @@ import itertools
 import math
 
 import pytest
-
-import lamina
 from lamina.func import (
     functional_call,
     functionalize,
@@ -21,6 +19,8 @@ from lamina.func import (
     vjp,
     vmap,
 )
+
+import lamina
 
 F64 = lamina.float64
 
@@ -133,7 +133,10 @@ def test_linearize_runs_the_function_once():
         same(got["b"], v.sum())
     same(out["a"], x.sin() * y)
     assert len(calls) == 1
-    same(vmap(push)(lamina.stack([u, v]), lamina.stack([v, u]))["b"], lamina.stack([v.sum(), u.sum()]))
+    same(
+        vmap(push)(lamina.stack([u, v]), lamina.stack([v, u]))["b"],
+        lamina.stack([v.sum(), u.sum()]),
+    )
     with pytest.raises(RuntimeError, match="tangent"):
         push(u)
 
@@ -214,7 +217,9 @@ def test_second_derivatives_in_every_nesting(outer, inner):
     assert got.item() == pytest.approx(want, rel=1e-9)
 
 
-@pytest.mark.parametrize("ways", itertools.product(["grad", "jvp", "vmap of grad", "jacfwd"], repeat=3))
+@pytest.mark.parametrize(
+    "ways", itertools.product(["grad", "jvp", "vmap of grad", "jacfwd"], repeat=3)
+)
 def test_third_derivatives(ways):
     f = lambda t: t.sin() * t  # noqa: E731
     for name in ways:
@@ -223,7 +228,10 @@ def test_third_derivatives(ways):
     assert f(scalar(x)).item() == pytest.approx(-3 * math.sin(x) - x * math.cos(x), rel=1e-9)
 
 
-@pytest.mark.parametrize(("outer", "inner"), itertools.product(["grad", "jvp", "vmap of grad", "jacrev", "jacfwd"], repeat=2))
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    itertools.product(["grad", "jvp", "vmap of grad", "jacrev", "jacfwd"], repeat=2),
+)
 def test_perturbations_are_not_confused(outer, inner):
     # d/dx [x * d/dy (x + y)] at any y is 1, and d/dx [x * d/dy (x * y)] is 2 x.
     d, e = WAYS[outer], WAYS[inner]

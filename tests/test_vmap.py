@@ -1,10 +1,10 @@
 """vmap: where samples lie, what it refuses, randomness, writes, indexing, rules of programs."""
 
+import lamina.nn.functional as F
 import pytest
+from lamina.func import grad, vmap
 
 import lamina
-import lamina.nn.functional as F
-from lamina.func import grad, vmap
 
 F64 = lamina.float64
 
@@ -177,7 +177,10 @@ def test_reductions_of_one_number():
     for f in (lamina.sum, lamina.mean, lamina.amax, lambda t: t.sum(0), lambda t: t.sum(-1, True)):
         same(vmap(f)(x), loop(f, x))
     assert vmap(lamina.argmax)(numbers(3, 4)).tolist() == numbers(3, 4).argmax(1).tolist()
-    same(vmap(lambda t: t.argmax(keepdim=True))(numbers(2, 3, 4)), numbers(2, 3, 4).flatten(1).argmax(1).view(2, 1, 1))
+    same(
+        vmap(lambda t: t.argmax(keepdim=True))(numbers(2, 3, 4)),
+        numbers(2, 3, 4).flatten(1).argmax(1).view(2, 1, 1),
+    )
 
 
 def test_views_look_at_the_samples():
@@ -230,7 +233,10 @@ def test_reading_and_writing_with_indices(number, dims):
         return t[make(i)]
 
     args = (given(x, dims[0]), given(index, dims[1]))
-    samples = [(x[k if dims[0] is not None else 0], index[k if dims[1] is not None else 0]) for k in range(3)]
+    samples = [
+        (x[k if dims[0] is not None else 0], index[k if dims[1] is not None else 0])
+        for k in range(3)
+    ]
     want = lamina.stack([read(*s) for s in samples])
     same(vmap(read, in_dims=dims)(*args), want)
 
@@ -378,9 +384,7 @@ def test_cross_entropy(reduction, weighted):
         return F.cross_entropy(t, k, weight, reduction=reduction)
 
     same(vmap(f)(x, y), loop(f, x, y))
-    same(
-        vmap(grad(lambda t, k: f(t, k).sum()))(x, y), loop(grad(lambda t, k: f(t, k).sum()), x, y)
-    )
+    same(vmap(grad(lambda t, k: f(t, k).sum()))(x, y), loop(grad(lambda t, k: f(t, k).sum()), x, y))
     same(vmap(f)(x[:, 0], y[:, 0]), loop(f, x[:, 0], y[:, 0]))
 
 

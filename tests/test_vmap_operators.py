@@ -2,9 +2,9 @@
 
 import pytest
 from derivative_cases import C128, F64, ROOT, cases
+from lamina.func import grad, jvp, vjp, vmap
 
 import lamina
-from lamina.func import grad, jvp, vjp, vmap
 from opgen.generate import read
 
 ALL = {}
@@ -21,7 +21,9 @@ CLOSED_OVER = ("aten::igamma_", "aten::igammac_", "aten::native_batch_norm")
 
 def all_cases(dtype):
     if dtype not in ALL:
-        ALL[dtype] = [c for c in cases(dtype) if c.name not in REFUSED and c.name not in CLOSED_OVER]
+        ALL[dtype] = [
+            c for c in cases(dtype) if c.name not in REFUSED and c.name not in CLOSED_OVER
+        ]
     return ALL[dtype]
 
 
@@ -147,15 +149,12 @@ def test_gradients_of_samples_and_of_the_mapped_function():
         first, second = samples(case)
         loss = loss_of(case, first)
         want = [
-            lamina.stack(p)
-            for p in zip(gradient(loss, first), gradient(loss, second), strict=True)
+            lamina.stack(p) for p in zip(gradient(loss, first), gradient(loss, second), strict=True)
         ]
         whole = stacked(first, second, (0,) * len(first))
         numbers_of_args = tuple(range(len(first)))
         check(vmap(grad(loss, numbers_of_args))(*whole), want, "vmap of grad")
-        check(
-            grad(lambda *x: vmap(loss)(*x).sum(), numbers_of_args)(*whole), want, "grad of vmap"
-        )
+        check(grad(lambda *x: vmap(loss)(*x).sum(), numbers_of_args)(*whole), want, "grad of vmap")
 
     assert failures(F64, attempt) == {}
 
@@ -164,7 +163,9 @@ def test_batched_cotangents():
     def attempt(case):
         first, _ = samples(case)
         output, pull = vjp(lambda *x: smooth(case, x), *first)
-        pairs = [[numbers(t.shape, t.dtype, i + 10 * k) for i, t in enumerate(output)] for k in (1, 2)]
+        pairs = [
+            [numbers(t.shape, t.dtype, i + 10 * k) for i, t in enumerate(output)] for k in (1, 2)
+        ]
         each = [pull(tuple(p)) for p in pairs]
         want = [lamina.stack(p) for p in zip(*each, strict=True)]
         got = vmap(pull)(tuple(lamina.stack(p) for p in zip(*pairs, strict=True)))
@@ -176,7 +177,9 @@ def test_batched_cotangents():
 def test_batched_tangents():
     def attempt(case):
         first, _ = samples(case)
-        pairs = [[numbers(t.shape, t.dtype, i + 10 * k) for i, t in enumerate(first)] for k in (1, 2)]
+        pairs = [
+            [numbers(t.shape, t.dtype, i + 10 * k) for i, t in enumerate(first)] for k in (1, 2)
+        ]
 
         def push(*tangents):
             return jvp(lambda *x: smooth(case, x), tuple(first), tangents)[1]

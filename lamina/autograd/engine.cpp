@@ -201,9 +201,8 @@ void Pass::add_grad(State& s, uint32_t nr, Tensor grad) {
     slot = std::move(grad);
   else if (!grad_enabled() && slot.keys() == strided_keys(slot.device().type) &&
            grad.keys() == slot.keys() && slot.impl()->use_count() == 1 &&
-           slot.storage()->use_count() == 1 &&
-           slot.dtype() == grad.dtype() && !slot.impl()->is_view() &&
-           slot.is_non_overlapping_and_dense())
+           slot.storage()->use_count() == 1 && slot.dtype() == grad.dtype() &&
+           !slot.impl()->is_view() && slot.is_non_overlapping_and_dense())
     ops::add_(slot, grad);  // nobody else sees this sum
   else
     slot = ops::add(slot, grad);

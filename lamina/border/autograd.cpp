@@ -21,10 +21,11 @@ namespace {
 // ---- attributes ---------------------------------------------------------------------------------
 
 void check_not_batched(const Tensor& t, const char* what) {
-  LAMINA_CHECK(!transforms::is_batched(t), "You are attempting to call Tensor.", what,
-               "() (or perhaps using torch.autograd.functional.* APIs) inside of a function being "
-               "transformed by vmap. This is unsupported; use torch.func.grad, vjp or jvp inside of "
-               "vmap, or call it on tensors outside");
+  LAMINA_CHECK(
+      !transforms::is_batched(t), "You are attempting to call Tensor.", what,
+      "() (or perhaps using torch.autograd.functional.* APIs) inside of a function being "
+      "transformed by vmap. This is unsupported; use torch.func.grad, vjp or jvp inside of "
+      "vmap, or call it on tensors outside");
 }
 
 PyObject* get_requires_grad(PyObject* self, void*) {

@@ -7,7 +7,6 @@
 #include "lamina/border/override.h"
 #include "lamina/border/tensor_object.h"
 #include "lamina/kernels/result.h"
-#include "lamina/transforms/batched.h"
 #include "lamina/ops/alias.h"
 #include "lamina/ops/copy.h"
 #include "lamina/ops/fill.h"
@@ -15,6 +14,7 @@
 #include "lamina/ops/slice.h"
 #include "lamina/ops/squeeze.h"
 #include "lamina/ops/unsqueeze.h"
+#include "lamina/transforms/batched.h"
 #if __has_include("lamina/ops/index.h")
 #include "lamina/ops/index.h"
 #endif

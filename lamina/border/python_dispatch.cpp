@@ -333,8 +333,7 @@ PyObject* exclude_keys(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "K", &bits)) return nullptr;
   const uint64_t before = dispatch::t_local.excluded.bits();
   // A batched tensor has no bytes: its layer cannot be left out.
-  dispatch::t_local.excluded =
-      KeySet(static_cast<uint64_t>(bits)) - DispatchKey::FuncTorchBatched;
+  dispatch::t_local.excluded = KeySet(static_cast<uint64_t>(bits)) - DispatchKey::FuncTorchBatched;
   return PyLong_FromUnsignedLongLong(before);
   LAMINA_BORDER_END
 }

@@ -27,8 +27,8 @@ PyObject* enter_vmap(PyObject*, PyObject* const* args, Py_ssize_t n) {
   check_count("_vmap_enter", n, 2);
   const std::string_view kind = to_string_view(args[1]);
   if (kind != "error" && kind != "different" && kind != "same")
-    raise_runtime(str("Only allowed values for randomness are 'error', 'different', or 'same'. Got ",
-                      kind));
+    raise_runtime(
+        str("Only allowed values for randomness are 'error', 'different', or 'same'. Got ", kind));
   const Randomness randomness = kind == "error"       ? Randomness::Error
                                 : kind == "different" ? Randomness::Different
                                                       : Randomness::Same;
@@ -71,8 +71,8 @@ PyObject* call_outside(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* add_batch_dim(PyObject*, PyObject* const* args, Py_ssize_t n) {
   LAMINA_BORDER_BEGIN
   check_count("_add_batch_dim", n, 3);
-  return wrap(
-      transforms::put_under(tensor_of(args[0], "_add_batch_dim"), to_int(args[1]), to_int(args[2])));
+  return wrap(transforms::put_under(tensor_of(args[0], "_add_batch_dim"), to_int(args[1]),
+                                    to_int(args[2])));
   LAMINA_BORDER_END
 }
 PyObject* remove_batch_dim(PyObject*, PyObject* const* args, Py_ssize_t n) {
@@ -90,8 +90,7 @@ PyObject* is_batched(PyObject*, PyObject* t) {
 // (value, dimension of the samples, level) of a batched tensor; None for others.
 PyObject* batch_of(PyObject*, PyObject* t) {
   LAMINA_BORDER_BEGIN
-  const transforms::Batched* b =
-      is_tensor(t) ? transforms::batched(unwrap(t)) : nullptr;
+  const transforms::Batched* b = is_tensor(t) ? transforms::batched(unwrap(t)) : nullptr;
   if (!b) Py_RETURN_NONE;
   Ref value = owned(wrap(b->value));
   return Py_BuildValue("(OLL)", value.get(), static_cast<long long>(b->dim),
@@ -113,15 +112,14 @@ PyObject* leave_grad(PyObject*, PyObject* level) {
 PyObject* grad_input(PyObject*, PyObject* const* args, Py_ssize_t n) {
   LAMINA_BORDER_BEGIN
   check_count("_grad_input", n, 3);
-  return wrap(transforms::grad_input(tensor_of(args[0], "_grad_input"), to_int(args[1]),
-                                     to_bool(args[2])));
+  return wrap(
+      transforms::grad_input(tensor_of(args[0], "_grad_input"), to_int(args[1]), to_bool(args[2])));
   LAMINA_BORDER_END
 }
 PyObject* depends_outside(PyObject*, PyObject* const* args, Py_ssize_t n) {
   LAMINA_BORDER_BEGIN
   check_count("_depends_outside", n, 2);
-  return wrap(
-      transforms::depends_outside(tensor_of(args[0], "_depends_outside"), to_int(args[1])));
+  return wrap(transforms::depends_outside(tensor_of(args[0], "_depends_outside"), to_int(args[1])));
   LAMINA_BORDER_END
 }
 PyObject* without_history(PyObject*, PyObject* t) {

@@ -7,8 +7,8 @@
 #include "lamina/generated/declarations.h"
 #include "lamina/kernels/generated_support.h"
 #include "lamina/ops.h"
-#include "lamina/transforms/batched.h"
 #include "lamina/shape/broadcast.h"
+#include "lamina/transforms/batched.h"
 
 namespace lamina::composite {
 

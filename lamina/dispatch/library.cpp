@@ -154,7 +154,8 @@ RuntimeOperator& runtime_operator(const std::string& full_name) {
     const size_t dot = full_name.find('.');
     slot->name = full_name.substr(0, dot);
     slot->overload = dot == std::string::npos ? "" : full_name.substr(dot + 1);
-    slot->info = {slot->name.c_str(), slot->overload.c_str(), "", "", {}, nullptr, nullptr, 0, 0, 0};
+    slot->info = {
+        slot->name.c_str(), slot->overload.c_str(), "", "", {}, nullptr, nullptr, 0, 0, 0};
   }
   return *slot;
 }

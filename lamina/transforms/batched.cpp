@@ -44,9 +44,9 @@ const Batched* batched(const Tensor& t) {
 Tensor wrap(const Tensor& value, int64_t dim, int64_t level) {
   LAMINA_CHECK(value.defined() && dim >= 0 && dim < value.dim() && level > level_of(value),
                "vmap: no samples in dimension ", dim, " of the value");
-  Tensor t = Tensor::adopt(TensorImpl::make(value.dtype(), value.device(),
-                                            DispatchKey::FuncTorchBatched,
-                                            storage_for(value, dim, level)));
+  Tensor t =
+      Tensor::adopt(TensorImpl::make(value.dtype(), value.device(), DispatchKey::FuncTorchBatched,
+                                     storage_for(value, dim, level)));
   set_sizes(t, value, dim);
   return t;
 }
@@ -175,8 +175,7 @@ std::vector<Level> levels_in(TensorList tensors) {
 
 Tensor flattened(const Tensor& t, const std::vector<Level>& levels) {
   Tensor flat = t;
-  for (size_t i = levels.size(); i-- > 0;)
-    flat = taken_out(flat, levels[i].number, levels[i].size);
+  for (size_t i = levels.size(); i-- > 0;) flat = taken_out(flat, levels[i].number, levels[i].size);
   return flat;
 }
 

@@ -128,10 +128,11 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList outpu
   for (const Tensor& t : inputs) {
     around.push_back(wrappers(t));
     for (const Level& l : of_outputs)
-      LAMINA_CHECK(std::any_of(around.back().begin(), around.back().end(),
-                               [&](const Batched& b) { return b.level == l.number; }),
-                   "grad: inside vmap, the gradient of samples with respect to a tensor that all of "
-                   "them share; use torch.func.grad, which gives one gradient for each");
+      LAMINA_CHECK(
+          std::any_of(around.back().begin(), around.back().end(),
+                      [&](const Batched& b) { return b.level == l.number; }),
+          "grad: inside vmap, the gradient of samples with respect to a tensor that all of "
+          "them share; use torch.func.grad, which gives one gradient for each");
     leaves.push_back(innermost(t));
   }
   std::vector<Tensor> found =

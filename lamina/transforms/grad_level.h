@@ -1,8 +1,8 @@
 // Levels of reverse mode: the inputs of grad, vjp and what is built on them.
 //
 // Reverse mode needs no levels to be right: a gradient is asked for at the node of one input, and
-// nothing else is taken for it. Levels tell what may be forgotten: a result that depends on inputs of
-// levels that are left, and on nothing that others record, has no history outside.
+// nothing else is taken for it. Levels tell what may be forgotten: a result that depends on inputs
+// of levels that are left, and on nothing that others record, has no history outside.
 #pragma once
 
 #include "lamina/autograd/node.h"
@@ -14,8 +14,8 @@ int64_t enter_grad();
 void leave_grad(int64_t level);
 
 // `t` as an input of `level`: the same bytes, a place of its own in the graph, with the history of
-// `t` behind it where `recorded`. It is batched at every level of vmap that this thread is in, since
-// a gradient belongs to one sample. Raises Runtime where `t` is not floating or complex.
+// `t` behind it where `recorded`. It is batched at every level of vmap that this thread is in,
+// since a gradient belongs to one sample. Raises Runtime where `t` is not floating or complex.
 Tensor grad_input(const Tensor& t, int64_t level, bool recorded);
 // Whether the history of `t` leads to something other than inputs of levels that are left or are
 // `level`: a leaf, or an input of a level that is still open.

@@ -68,8 +68,8 @@ bool composite(Frame& f) {
     f.op.call_boxed(strided_keys(DeviceType::CPU), f.stack);
     return true;
   }
-  // Some composites write into a fresh copy of an operand that has no samples; with samples in every
-  // operand they can.
+  // Some composites write into a fresh copy of an operand that has no samples; with samples in
+  // every operand they can.
   const Stack given = f.stack;
   for (const bool everywhere : {false, true}) {
     try {
@@ -155,8 +155,8 @@ void check_writes(const Frame& f) {
         str("vmap: ", f.op.info().name, "(", f.parameters.names[i],
             ", *extra_args) is not possible because there exists a Tensor `other` in extra_args "
             "that has more elements than `",
+            f.parameters.names[i], "`. This happened due to `other` being vmapped over but `",
             f.parameters.names[i],
-            "`. This happened due to `other` being vmapped over but `", f.parameters.names[i],
             "` not being vmapped over in a vmap. Please try to use out-of-place operators instead "
             "of ",
             f.op.info().name,
@@ -235,7 +235,8 @@ void loop(Frame& f) {
   const auto sample = [&](const Tensor& t, int64_t i) {
     if (!t.defined() || !f.is_batched(t)) return t;
     const Batched& b = *batched(t);
-    if (f.size == 0) return ops::zeros(t.sizes(), t.dtype(), std::nullopt, t.device(), std::nullopt);
+    if (f.size == 0)
+      return ops::zeros(t.sizes(), t.dtype(), std::nullopt, t.device(), std::nullopt);
     return ops::select(b.value, b.dim, i);
   };
   for (int64_t i = 0; i < rounds; ++i) {
@@ -287,9 +288,9 @@ void loop(Frame& f) {
     } else if (const auto* list = std::get_if<std::vector<Tensor>>(&first[k])) {
       std::vector<Tensor> all;
       for (const Stack& s : results)
-        LAMINA_CHECK(std::get<std::vector<Tensor>>(s[k]).size() == list->size(), "vmap: ",
-                     f.op.full_name(),
-                     " gives lists of different lengths for different samples; expected one length");
+        LAMINA_CHECK(
+            std::get<std::vector<Tensor>>(s[k]).size() == list->size(), "vmap: ", f.op.full_name(),
+            " gives lists of different lengths for different samples; expected one length");
       for (size_t j = 0; j < list->size(); ++j)
         all.push_back(
             joined([&](const Stack& s) { return std::get<std::vector<Tensor>>(s[k])[j]; }));
@@ -332,7 +333,8 @@ void batched_kernel(const Operator& op, KeySet keys, Stack& stack) {
   if (rule(f)) return;
   // A rule of a composite that gave way, and operators made at run time.
   const auto kind = static_cast<VmapRule>(op.info().vmap);
-  const bool tried = kind == VmapRule::composite || (kind == VmapRule::loop && op.info().call_unboxed);
+  const bool tried =
+      kind == VmapRule::composite || (kind == VmapRule::loop && op.info().call_unboxed);
   if (!tried && composite(f)) return;
   if (kind == VmapRule::random) raise_item("drawing numbers in a way that depends on values");
   loop(f);

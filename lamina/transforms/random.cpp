@@ -1,6 +1,6 @@
 // Random numbers inside vmap: the same for all samples, different for each, or an error, as the
-// innermost call of vmap says. The key FuncTorchVmapMode, which a thread includes while it is inside
-// vmap, brings the random operators here; others have no kernel there.
+// innermost call of vmap says. The key FuncTorchVmapMode, which a thread includes while it is
+// inside vmap, brings the random operators here; others have no kernel there.
 #include <algorithm>
 #include <mutex>
 
@@ -99,7 +99,8 @@ void random_kernel(const Operator& op, KeySet keys, Stack& stack) {
     return call_outside(op, stack);
   }
   if (!of_samples) {
-    LAMINA_CHECK(!writes, "vmap: Cannot ask for different inplace randomness on an unbatched tensor. ",
+    LAMINA_CHECK(!writes,
+                 "vmap: Cannot ask for different inplace randomness on an unbatched tensor. ",
                  "This will appear like same randomness; got ", op.full_name());
     if (factory) return different_factory(op, stack, level);
     auto& first = *std::find_if(stack.begin(), stack.end(),

@@ -24,7 +24,7 @@ using generated::VmapRule;
 // Names and types of an operator's parameters, read from its schema once.
 struct Parameters {
   std::vector<std::string> names;
-  std::vector<std::string> types;  // without marks of aliasing
+  std::vector<std::string> types;         // without marks of aliasing
   int find(std::string_view name) const;  // -1 where there is none
 };
 const Parameters& parameters_of(const Operator& op);

@@ -2,11 +2,11 @@
 // samples lie first.
 #include <algorithm>
 
+#include "lamina/dispatch/library.h"
 #include "lamina/ops/alias.h"
 #include "lamina/ops/reshape.h"
 #include "lamina/ops/squeeze.h"
 #include "lamina/ops/unsqueeze.h"
-#include "lamina/dispatch/library.h"
 #include "lamina/transforms/rules.h"
 
 namespace lamina::transforms {
@@ -46,10 +46,14 @@ bool shift(Stack& stack, const Parameters& p, int64_t rank) {
 // The operator that reduces dimensions where `op` reduces all; null for one that names them itself.
 const char* with_dimensions(std::string_view name) {
   static constexpr std::pair<std::string_view, const char*> kNames[] = {
-      {"aten::sum", "aten::sum.dim_IntList"}, {"aten::mean", "aten::mean.dim"},
-      {"aten::prod", "aten::prod.dim_int"},   {"aten::var", "aten::var.dim"},
-      {"aten::std", "aten::std.dim"},         {"aten::max", "aten::amax"},
-      {"aten::min", "aten::amin"},            {"aten::any", "aten::any.dims"},
+      {"aten::sum", "aten::sum.dim_IntList"},
+      {"aten::mean", "aten::mean.dim"},
+      {"aten::prod", "aten::prod.dim_int"},
+      {"aten::var", "aten::var.dim"},
+      {"aten::std", "aten::std.dim"},
+      {"aten::max", "aten::amax"},
+      {"aten::min", "aten::amin"},
+      {"aten::any", "aten::any.dims"},
       {"aten::all", "aten::all.dims"}};
   for (const auto& [from, to] : kNames)
     if (name == from) return to;
@@ -57,10 +61,10 @@ const char* with_dimensions(std::string_view name) {
 }
 
 Tensor as_rows(const Tensor& value) {
-  return value.dim() == 2 ? value
-                          : ops::reshape(value, Sizes{value.sizes()[0],
-                                                      value.numel() /
-                                                          std::max<int64_t>(value.sizes()[0], 1)});
+  return value.dim() == 2
+             ? value
+             : ops::reshape(value, Sizes{value.sizes()[0],
+                                         value.numel() / std::max<int64_t>(value.sizes()[0], 1)});
 }
 
 bool reduce_all(Frame& f, const Tensor& value) {
@@ -103,7 +107,8 @@ bool reduction(Frame& f) {
     if (keep_at >= 0) arguments[static_cast<size_t>(keep_at)] = false;
   }
   auto* list = std::get_if<std::vector<int64_t>>(&dim);
-  const bool takes_list = f.parameters.types[static_cast<size_t>(at)].find('[') != std::string::npos;
+  const bool takes_list =
+      f.parameters.types[static_cast<size_t>(at)].find('[') != std::string::npos;
   bool flat = false;
   if (std::holds_alternative<std::monostate>(dim) || (list && list->empty())) {
     if (takes_list) {
@@ -199,7 +204,8 @@ bool expand_view(Frame& f, const Tensor& self) {
   return true;
 }
 
-// The value of a view, and the dimension of samples in it; nothing where the view is left to others.
+// The value of a view, and the dimension of samples in it; nothing where the view is left to
+// others.
 bool view_of_value(Frame& f) {
   const Tensor self = *f.tensor(0);
   std::string_view name = f.op.info().name;
@@ -307,8 +313,8 @@ bool view(Frame& f) {
   if (!f.writes()) return view_of_value(f);
   // In place: the batched tensor looks at another value afterwards.
   std::string name = f.op.full_name();
-  const size_t mark = name.find('_', name.find('.') == std::string::npos ? name.size() - 1
-                                                                         : name.find('.') - 1);
+  const size_t mark =
+      name.find('_', name.find('.') == std::string::npos ? name.size() - 1 : name.find('.') - 1);
   if (mark == std::string::npos) return false;
   name.erase(mark, 1);
   const Operator* functional = dispatch::find_operator(name);

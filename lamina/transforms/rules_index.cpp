@@ -50,8 +50,8 @@ std::vector<Tensor> for_values(const Frame& f, const std::vector<Tensor>& indice
   if (samples) {
     Sizes sizes{f.size};
     for (int64_t i = 0; i < p.rank; ++i) sizes.push_back(1);
-    out[0] = ops::reshape(
-        ops::_range(Scalar(0), Scalar(1), f.size, ScalarType::Int64, device), sizes);
+    out[0] =
+        ops::reshape(ops::_range(Scalar(0), Scalar(1), f.size, ScalarType::Int64, device), sizes);
   }
   for (const Tensor& t : indices) out.push_back(f.aligned(t, p.rank));
   return out;
@@ -77,7 +77,8 @@ bool gather_rows(Frame& f) {
   for (const Tensor& t : indices)
     if (t.defined() && t.dtype() == ScalarType::Bool && f.is_batched(t))
       throw BatchingError(
-          "vmap: indexing with a mask gives a tensor whose size depends on values, which can differ "
+          "vmap: indexing with a mask gives a tensor whose size depends on values, which can "
+          "differ "
           "from sample to sample; got a batched mask; use torch.where",
           true);
   if (!p.plain || p.count == 0 || static_cast<int64_t>(indices.size()) > self.dim()) return false;
@@ -129,8 +130,8 @@ bool put_rows(Frame& f) {
   for (int64_t d = 0; d <= self.dim(); ++d) {
     if (d == begins(p))
       for (const int64_t n : block) sample.push_back(n);
-    if (d < self.dim() && (d >= static_cast<int64_t>(indices.size()) ||
-                           !indices[static_cast<size_t>(d)].defined()))
+    if (d < self.dim() &&
+        (d >= static_cast<int64_t>(indices.size()) || !indices[static_cast<size_t>(d)].defined()))
       sample.push_back(self.sizes()[d]);
   }
   // The block may begin after dimensions that are indexed: count those without index before it.

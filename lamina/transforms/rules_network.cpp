@@ -139,13 +139,14 @@ bool embed(Frame& f) {
     f.call();
     return true;
   }
-  if (weight.dim() != 2 || std::get<bool>(f.stack[3]) || !is_integral(indices.dtype())) return false;
+  if (weight.dim() != 2 || std::get<bool>(f.stack[3]) || !is_integral(indices.dtype()))
+    return false;
   const int64_t rows = weight.sizes()[0], padding = std::get<int64_t>(f.stack[2]);
   const Tensor at = ops::_to_dtype(f.aligned(indices, indices.dim()), ScalarType::Int64);
   Sizes sizes{f.size};
   for (int64_t i = 0; i < indices.dim(); ++i) sizes.push_back(1);
-  const Tensor sample =
-      ops::reshape(ops::_range(Scalar(0), Scalar(1), f.size, ScalarType::Int64, weight.device()), sizes);
+  const Tensor sample = ops::reshape(
+      ops::_range(Scalar(0), Scalar(1), f.size, ScalarType::Int64, weight.device()), sizes);
   // index() counts negative ones from the end, a table has no such rows: they are made too large.
   const Tensor checked = ops::masked_fill(at, ops::lt(at, Scalar(0)), Scalar(rows));
   Tensor out = ops::index(front(weight, f.level), std::vector<Tensor>{sample, checked});

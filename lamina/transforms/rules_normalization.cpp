@@ -2,11 +2,11 @@
 #include "lamina/ops/_nll_loss.h"
 #include "lamina/ops/add.h"
 #include "lamina/ops/div.h"
+#include "lamina/ops/eq.h"
 #include "lamina/ops/flatten.h"
 #include "lamina/ops/index_select.h"
 #include "lamina/ops/masked_fill.h"
 #include "lamina/ops/mul.h"
-#include "lamina/ops/eq.h"
 #include "lamina/ops/ones_like.h"
 #include "lamina/ops/permute.h"
 #include "lamina/ops/reshape.h"
@@ -45,8 +45,8 @@ void give_all(Frame& f, std::initializer_list<Tensor> values) {
 
 }  // namespace
 
-// Over the last dimensions, native_layer_norm and _fused_rms_norm: weights of each sample come after
-// it.
+// Over the last dimensions, native_layer_norm and _fused_rms_norm: weights of each sample come
+// after it.
 bool normalize(Frame& f) {
   const Tensor input = *f.tensor(0);
   const auto& shape = std::get<std::vector<int64_t>>(f.stack[1]);
@@ -83,7 +83,8 @@ bool normalize_groups(Frame& f) {
   if (!is_like(weight, input) || !is_like(bias, input)) return false;
   for (const Tensor& t : {weight, bias})
     if (t.defined() && t.numel() != input.sizes()[1]) return false;
-  const bool later = (weight.defined() && f.is_batched(weight)) || (bias.defined() && f.is_batched(bias));
+  const bool later =
+      (weight.defined() && f.is_batched(weight)) || (bias.defined() && f.is_batched(bias));
   const int64_t rank = input.dim(), items = std::get<int64_t>(f.stack[3]);
   if (items != input.sizes()[0]) return false;
   f.stack[0] = ops::flatten(f.with_samples(input), 0, 1);
@@ -113,10 +114,11 @@ bool normalize_batch(Frame& f) {
     if (!t.defined()) continue;
     if (t.dim() != 1 || t.numel() != channels) return false;
     if (training && !f.is_batched(t))
-      raise(ErrorKind::Runtime,
-            "batch_norm: inside vmap, samples cannot update running statistics that they share; use "
-            "statistics of the batch only (torch.func.replace_all_batch_norm_modules_), evaluation "
-            "mode, or buffers with samples");
+      raise(
+          ErrorKind::Runtime,
+          "batch_norm: inside vmap, samples cannot update running statistics that they share; use "
+          "statistics of the batch only (torch.func.replace_all_batch_norm_modules_), evaluation "
+          "mode, or buffers with samples");
     Tensor value = f.is_batched(t) ? front(t, f.level) : f.with_samples(t);
     if (training && !value.is_contiguous()) return false;
     f.stack[i] = ops::flatten(value, 0, 1);
@@ -163,8 +165,8 @@ bool likelihood(Frame& f) {
     const Tensor safe = ops::reshape(ops::masked_fill(classes, skipped, Scalar(0)), Sizes{-1});
     counted = ops::reshape(ops::index_select(weight, 0, safe), rows.sizes());
   } else {
-    counted = ops::ones_like(rows, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
-                             std::nullopt);
+    counted =
+        ops::ones_like(rows, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
   }
   const Tensor total =
       ops::sum(ops::masked_fill(counted, skipped, Scalar(0)), Sizes{1}, false, std::nullopt);

@@ -55,9 +55,7 @@ def _inside_vmap(wrapper, function, random, args, kwargs):
         for i in range(samples):
             if state is not None:
                 lamina.random.set_rng_state(state)
-            items = [
-                v if d is None else v.select(d, i) for v, d in zip(values, dims, strict=True)
-            ]
+            items = [v if d is None else v.select(d, i) for v, d in zip(values, dims, strict=True)]
             given, names = tree_unflatten(items, form)
             results.append(wrapper(*given, **names))  # levels outside come next
         return results

@@ -141,9 +141,7 @@ def _generated(cls, args):
             call.single = not isinstance(outputs, tuple)
             outputs = (outputs,) if call.single else outputs
             # Results that do not depend on the samples are repeated, so that each has a gradient of its own.
-            found = tuple(
-                call.in_front(t) if isinstance(t, _C.Tensor) else t for t in outputs
-            )
+            found = tuple(call.in_front(t) if isinstance(t, _C.Tensor) else t for t in outputs)
             call.out_dims = tuple(0 if isinstance(t, _C.Tensor) else None for t in outputs)
             if not separate:
                 mark(ctx, found, outputs)

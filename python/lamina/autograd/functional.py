@@ -230,9 +230,7 @@ def _jacobian_forward(func, inputs):
     for c in columns:
         pieces = c.split(counts, -1)
         rows.append(
-            tuple(
-                p.reshape(c.shape[:-1] + x.shape) for p, x in zip(pieces, inputs, strict=True)
-            )
+            tuple(p.reshape(c.shape[:-1] + x.shape) for p, x in zip(pieces, inputs, strict=True))
         )
     return form[0], rows
 

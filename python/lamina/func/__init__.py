@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 
 import lamina
-from lamina.nn.utils import stateless as _stateless
-
 from lamina.func._grad import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from lamina.func._rearrange import rearrange
 from lamina.func._vmap import vmap
+from lamina.nn.utils import stateless as _stateless
 
 __all__ = [
     "debug_unwrap",

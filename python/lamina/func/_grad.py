@@ -74,9 +74,7 @@ def _wrapped_argnums(argnums, count, what):
         if not isinstance(i, int):
             raise RuntimeError(f"{what}: argnums must be int or Tuple[int, ...], got: {type(i)}")
         if not -count <= i < count:
-            raise RuntimeError(
-                f"{what}: Got argnum={i}, but only {count} positional inputs"
-            )
+            raise RuntimeError(f"{what}: Got argnum={i}, but only {count} positional inputs")
         return i % count
 
     if isinstance(argnums, tuple):
@@ -259,14 +257,14 @@ def _jvp(func, primals, tangents, has_aux, what):
         raise RuntimeError(f"{what}: Expected primals to contain at least one Tensor")
     for t in (*flat, *vectors):
         if not isinstance(t, _C.Tensor):
-            raise RuntimeError(f"{what}: Expected primals and tangents to be Tensors; got {type(t)}")
+            raise RuntimeError(
+                f"{what}: Expected primals and tangents to be Tensors; got {type(t)}"
+            )
     enabled = _C._is_fwd_grad_enabled()
     _C._set_fwd_grad_enabled(True)
     level = _C._enter_dual_level()
     try:
-        duals = [
-            _C._make_dual(x, v, level) for x, v in zip(flat, vectors, strict=True)
-        ]
+        duals = [_C._make_dual(x, v, level) for x, v in zip(flat, vectors, strict=True)]
         output = func(*tree_unflatten(duals, form))
         aux = None
         if has_aux:
@@ -447,7 +445,8 @@ def linearize(func, *primals):
                 )
         records = _C.is_grad_enabled()
         create = records and (
-            any(_C._depends_outside(t, level) for t in leaves) or any(v.requires_grad for v in given)
+            any(_C._depends_outside(t, level) for t in leaves)
+            or any(v.requires_grad for v in given)
         )
         with _C.enable_grad():
             found = _gradients(leaves, vectors, given, create)

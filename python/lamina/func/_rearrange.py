@@ -80,7 +80,9 @@ def rearrange(tensor, pattern, **axes_lengths):
         raise ValueError("rearrange: an ellipsis inside parentheses is for the right side only")
     unknown = set(axes_lengths) - set(_names(left))
     if unknown:
-        raise ValueError(f"rearrange: sizes are given for {sorted(unknown)}, which {pattern!r} does not name")
+        raise ValueError(
+            f"rearrange: sizes are given for {sorted(unknown)}, which {pattern!r} does not name"
+        )
     open_ended = "..." in left
     plain = len(left) - open_ended
     if tensor.dim() < plain or (tensor.dim() > plain and not open_ended):
@@ -104,13 +106,19 @@ def rearrange(tensor, pattern, **axes_lengths):
                 raise ValueError(f"rearrange: the sizes of {free!r} and {name!r} are both unknown")
         if free is not None:
             if known == 0 or n % known:
-                raise ValueError(f"rearrange: a dimension of size {n} cannot be split into parts of {known}")
+                raise ValueError(
+                    f"rearrange: a dimension of size {n} cannot be split into parts of {known}"
+                )
             sizes[free] = n // known
         elif known != n:
-            raise ValueError(f"rearrange: {item!r} has size {known} by what is given; the tensor has {n}")
+            raise ValueError(
+                f"rearrange: {item!r} has size {known} by what is given; the tensor has {n}"
+            )
         full.extend(name for name in parts if name != "1")
     split = tensor.reshape([sizes[name] for name in full])
-    order = [n for item in right for n in (item if isinstance(item, tuple) else (item,)) if n != "1"]
+    order = [
+        n for item in right for n in (item if isinstance(item, tuple) else (item,)) if n != "1"
+    ]
     moved = split.permute([full.index(name) for name in order])
     shape = []
     for item in right:
