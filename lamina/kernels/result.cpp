@@ -247,6 +247,8 @@ void copy_values(const Tensor& out, const Tensor& in) {
   LAMINA_CHECK(!in.is_meta(), "copy_: Cannot copy out of meta tensor; no data!");
   LAMINA_CHECK(in.sizes() == out.sizes() || is_expandable(in.sizes(), out.sizes()),
                "copy_: sizes do not fit; got ", in, " for a target of size ", out.sizes());
+  LAMINA_CHECK(in.data() && out.data(),
+               "copy_: a tensor without memory, such as one inside vmap; got ", in, " for ", out);
   const Sizes strides = broadcast_strides(in.sizes(), in.strides(), out.sizes());
   tile::copy({out.data(), out.dtype(), out.strides().data()},
              {in.data(), in.dtype(), strides.data()}, static_cast<int>(out.dim()),

@@ -171,6 +171,7 @@ bool convolve_gradient(Frame& f) {
     return true;
   }
   auto& size = std::get<std::vector<int64_t>>(f.stack[2]);
+  if (static_cast<int64_t>(size.size()) != rank || other.dim() != rank) return false;
   if (name == "_convolution_input_grad") {
     if (f.is_batched(other)) return false;
     const int64_t items = grad.sizes()[0];
