@@ -431,3 +431,24 @@ def test_rearrange():
     for pattern, sizes in [("a b -> a b", {}), ("a b c -> a b", {}), ("a a b -> a b", {}), ("a b (c d) -> a b c d", {}), ("a b c", {}), ("a (b c -> a", {}), ("a b c -> a b c", {"z": 2}), ("a b (c d) -> a b c d", {"c": 3})]:  # fmt: skip
         with pytest.raises(ValueError, match="rearrange"):
             rearrange(x, pattern, **sizes)
+
+
+def test_checkpoints_inside():
+    from lamina.utils.checkpoint import checkpoint
+
+    def f(t):
+        return (t.sin() * t * t[0]).sum()
+
+    def kept(t):
+        return checkpoint(f, t, use_reentrant=False)
+
+    x = numbers(3, 4)
+    same(grad(kept)(x[0]), grad(f)(x[0]))
+    same(vmap(grad(kept))(x), vmap(grad(f))(x))
+    same(grad(lambda t: vmap(kept)(t).sum())(x), vmap(grad(f))(x))
+
+
+def test_jvp_strict():
+    with pytest.raises(RuntimeError, match="independent"):
+        jvp(lambda t: lamina.ones(2), (numbers(2),), (numbers(2),), strict=True)
+    same(jvp(lamina.sin, (numbers(2),), (numbers(2),), strict=True)[1], numbers(2).cos() * numbers(2))

@@ -127,6 +127,7 @@ int set_backward_hooks(PyObject* self, PyObject* value, void*) {
 PyObject* register_hook(PyObject* self, PyObject* function) {
   LAMINA_BORDER_BEGIN
   const Tensor& t = unwrap(self);
+  check_not_batched(t, "register_hook");
   if (!t.requires_grad())
     raise_runtime("cannot register a hook on a tensor that doesn't require gradient");
   autograd::grad_fn(t);  // brings a view's history up to date
@@ -167,6 +168,7 @@ PyObject* register_post_accumulate(PyObject* self, PyObject* function) {
 }
 PyObject* retain_grad(PyObject* self, PyObject*) {
   LAMINA_BORDER_BEGIN
+  check_not_batched(unwrap(self), "retain_grad");
   if (!unwrap(self).requires_grad())
     raise_runtime("can't retain_grad on Tensor that has requires_grad=False");
   autograd::retain_grad(unwrap(self));

@@ -147,7 +147,8 @@ PyObject* format(PyObject* self, PyObject* spec) {
   LAMINA_BORDER_BEGIN
   if (!PyUnicode_Check(spec))
     raise_type(std::string("__format__() argument must be str, not ") + Py_TYPE(spec)->tp_name);
-  if (unwrap(self).dim() == 0 && !unwrap(self).is_meta() && Py_TYPE(self) == tensor_type) {
+  if (unwrap(self).dim() == 0 && !unwrap(self).is_meta() && Py_TYPE(self) == tensor_type &&
+      !transforms::is_batched(unwrap(self))) {
     Ref number = owned(wrap(item_of(unwrap(self))));
     return PyObject_Format(number.get(), spec);
   }

@@ -240,7 +240,7 @@ def vjp(func, *primals, has_aux=False):
     return (output, wrapped, aux) if has_aux else (output, wrapped)
 
 
-def _jvp(func, primals, tangents, has_aux, what):
+def _jvp(func, primals, tangents, has_aux, what, strict=False):
     if not isinstance(primals, tuple):
         raise RuntimeError(
             f"{what}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
@@ -278,6 +278,11 @@ def _jvp(func, primals, tangents, has_aux, what):
                     f"{type(r)}"
                 )
             primal, tangent = _C._unpack_dual(r, level)
+            if strict and tangent is None:
+                raise RuntimeError(
+                    f"{what}(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
+                    "not allowed with strict=True."
+                )
             parts.append((primal, _C.zeros_like(primal) if tangent is None else tangent))
         if has_aux:
             aux = map_tensors(lambda t: _C._unpack_dual(t, level)[0], aux)
@@ -295,9 +300,10 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     """(``func(*primals)``, the product of its Jacobian with `tangents`), by forward mode.
 
     `primals` is a tuple, `tangents` has its form. With `has_aux`, `func` gives (output, aux), and the result is (output,
-    tangent, aux). Raises RuntimeError where forms or sizes do not fit.
+    tangent, aux). Raises RuntimeError where forms or sizes do not fit, and with `strict` where the output does not depend on
+    the primals.
     """
-    output, tangent, aux = _jvp(func, primals, tangents, has_aux, "jvp")
+    output, tangent, aux = _jvp(func, primals, tangents, has_aux, "jvp", strict)
     return (output, tangent, aux) if has_aux else (output, tangent)
 
 
