@@ -501,6 +501,53 @@ def test_functions_with_a_generated_rule(dims):
             same(g, w)
 
 
+def test_functions_inside_two_levels():
+    x, y = numbers(2, 3, 4), numbers(3, seed=1)
+
+    def plain(a, b):
+        return a * b, a.exp()
+
+    def nested(f):
+        def loss(a, b):
+            return sum(t.sin().sum() for t in f(a, b))
+
+        inner = vmap(grad(loss, argnums=(0, 1)), in_dims=(0, 0))
+        return vmap(vmap(f, in_dims=(1, None)), in_dims=(0, 0)), vmap(inner, in_dims=(0, None))
+
+    (f, g), (f_want, g_want) = nested(Generated.apply), nested(plain)
+    for got, want in zip(f(x, x[:, 0, 0]), f_want(x, x[:, 0, 0]), strict=True):
+        same(got, want)
+    for got, want in zip(g(x, y), g_want(x, y), strict=True):
+        same(got, want)
+    same(vmap(vmap(lambda t: WithRule.apply(t, 3), in_dims=1))(x), (x**3).transpose(1, 2))
+
+
+class Marks(lamina.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(ctx, x):
+        order = x.argsort().to(x.dtype)
+        ctx.mark_non_differentiable(order)
+        ctx.save_for_backward(x)
+        return x * x, order
+
+    @staticmethod
+    def backward(ctx, g, _):
+        (x,) = ctx.saved_tensors
+        return 2 * x * g
+
+
+def test_functions_that_take_ctx_in_forward():
+    x = numbers(3, 4).requires_grad_()
+    square, order = vmap(Marks.apply)(x)
+    assert square.requires_grad and not order.requires_grad
+    same(square.detach(), (x * x).detach())
+    (g,) = lamina.autograd.grad(square.sum(), x)
+    same(g, (2 * x).detach())
+    same(vmap(grad(lambda t: Marks.apply(t)[0].sum()))(x.detach()), g)
+
+
 def test_functions_with_a_rule_of_their_own():
     x = numbers(4, 3)
     WithRule.seen.clear()

@@ -224,7 +224,9 @@ Kernel fallback_for(DispatchKey key) {
   const auto it = s.fallbacks.find(key);
   if (it != s.fallbacks.end() && !it->second.empty()) return it->second.back();
   if (const BoxedKernel builtin = builtin_fallback(key))
-    return Kernel{nullptr, builtin, false, "lamina/composite/lazy_marks.cpp"};
+    return Kernel{nullptr, builtin, false,
+                  key == DispatchKey::FuncTorchBatched ? "lamina/transforms/kernel.cpp"
+                                                       : "lamina/composite/lazy_marks.cpp"};
   if (lets_through(key)) return Kernel{nullptr, nullptr, true, "lamina/dispatch/library.cpp"};
   return {};
 }

@@ -87,6 +87,7 @@ class _Call:
         self.level, self.samples, self.randomness = level, samples, randomness
         self.in_dims = in_dims
         self.out_dims = None
+        self.shapes = ()
         self.single = True
         self.without_gradient = []
 
@@ -131,12 +132,15 @@ def _generated(cls, args):
     class Generated(function.Function):
         """The function on values; inside, its methods see one sample."""
 
+        generate_vmap_rule = True  # for levels outside
+
         @staticmethod
         def forward(*values):
             if not separate:
                 ctx, *values = values
                 ctx._inner = _Context(ctx, call)
             given = call.wrap(values, call.in_dims)
+            call.shapes = [t.shape if isinstance(t, _C.Tensor) else None for t in given]
             outputs = cls.forward(*given) if separate else cls.forward(ctx._inner, *given)
             call.single = not isinstance(outputs, tuple)
             outputs = (outputs,) if call.single else outputs
@@ -164,10 +168,13 @@ def _generated(cls, args):
             found = method(ctx._inner, *given)
             found = found if isinstance(found, tuple) else (found,)
             results = []
-            for g, dim in zip(found, call.in_dims, strict=False):
+            for g, dim, shape in zip(found, call.in_dims, call.shapes, strict=False):
                 if g is None:
                     results.append(None)
-                elif dim is None:
+                    continue
+                if shape is not None and g.shape != shape:
+                    g = g.sum_to_size(shape)  # what broadcasting of a sample has stretched
+                if dim is None:
                     # All samples share the argument: its gradient is the sum of theirs.
                     batch = _C._batch_of(g)
                     shared = batch is None or batch[2] != call.level
