@@ -451,4 +451,6 @@ def test_checkpoints_inside():
 def test_jvp_strict():
     with pytest.raises(RuntimeError, match="independent"):
         jvp(lambda t: lamina.ones(2), (numbers(2),), (numbers(2),), strict=True)
-    same(jvp(lamina.sin, (numbers(2),), (numbers(2),), strict=True)[1], numbers(2).cos() * numbers(2))
+    same(
+        jvp(lamina.sin, (numbers(2),), (numbers(2),), strict=True)[1], numbers(2).cos() * numbers(2)
+    )

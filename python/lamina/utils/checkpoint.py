@@ -338,9 +338,7 @@ def _checkpoint_without_reentrant(
         again = list(others)
         found = [
             functools.reduce(lambda t, place: _C._add_batch_dim(t, *place), reversed(levels), value)
-            for value, (_, levels) in zip(
-                kept.grad_fn.saved_tensors[1:], unwrapped, strict=True
-            )
+            for value, (_, levels) in zip(kept.grad_fn.saved_tensors[1:], unwrapped, strict=True)
         ]
         for i, t in zip(tensor_places, found[: len(tensor_places)], strict=True):
             again[i] = t
