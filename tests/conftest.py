@@ -4,6 +4,11 @@ import os
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Sanitizers, and machines with other work, make examples slow without making them wrong.
+settings.register_profile("lamina", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("lamina")
 
 # What is started in the background by a shell ignores interrupts, and so would the programs that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -12,7 +12,6 @@ import lamina  # noqa: E402
 
 QUICK = settings(
     max_examples=120,
-    deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=list(HealthCheck),

@@ -105,7 +105,7 @@ def _equations(draw):
     return ",".join(map("".join, terms)) + "->" + "".join(output)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(_equations())
 def test_einsum_against_numpy(equation):
     rng = np.random.default_rng(0)

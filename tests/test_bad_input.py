@@ -527,3 +527,32 @@ def test_views_of_more_elements_than_64_bits_count():
         one.expand(2**40, 2**40)
     assert lamina.ones(0, 1, 1).expand(0, 2**40, 2**40).numel() == 0
     assert lamina.ones(1).expand(2**40, 2**20).numel() == 2**60
+
+
+def test_sizes_of_what_is_scattered():
+    """Every combination of small sizes: a result of the size of the input, or an error; never another element's memory."""
+    import itertools
+
+    sizes = [(), (0,), (1,), (3,), (2, 3), (0, 3)]
+    calls = {
+        "scatter": lambda x, i, s: lamina.scatter(x, 0, i, s),
+        "scatter_add": lambda x, i, s: lamina.scatter_add(x, 0, i, s),
+        "scatter_reduce": lambda x, i, s: lamina.scatter_reduce(x, 0, i, s, "amax"),
+        "index_add": lambda x, i, s: lamina.index_add(x, 0, i, s),
+        "index_copy": lambda x, i, s: lamina.index_copy(x, 0, i, s),
+        "gather": lambda x, i, s: lamina.gather(x, 0, i).new_zeros(x.shape),
+    }
+    done = 0
+    for name, call in calls.items():
+        for x, i, s in itertools.product(sizes, repeat=3):
+            index = lamina.zeros(i, dtype=lamina.int64)
+            try:
+                result = call(lamina.zeros(x), index, lamina.ones(s))
+            except (RuntimeError, IndexError):
+                continue
+            assert result.shape == x, (name, x, i, s)
+            if name == "scatter" and index.numel():
+                # Numbers come from the source alone, which is at least as large.
+                assert lamina.ones(s).numel() >= index.numel()
+            done += 1
+    assert done > 100

@@ -13,7 +13,7 @@ import lamina  # noqa: E402
 LENGTHS = (1, 7, 64, 511, 512, 513, 700, 1023, 1024, 1025, 2047, 2048, 2050, 5000, 16384, 16400)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     st.sampled_from(LENGTHS),
     st.sampled_from((1, 2, 3, 17, 64)),

@@ -178,7 +178,7 @@ item = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(item, max_size=5))
 def test_any_basic_index(items):
     index = tuple(items)
@@ -244,7 +244,7 @@ def _expressions(draw):
     return shape, tuple(items)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(_expressions(), st.booleans())
 def test_against_numpy(expression, as_tensors):
     shape, index = expression

@@ -240,3 +240,18 @@ def test_rules_of_one_operator_for_one_class():
         with pytest.raises(ValueError):
             library.register_torch_dispatch("testlib4::half", 1, lambda *a: None)
     assert not lamina._C._torch_dispatch_rules
+
+
+def test_overloads_are_found_again_and_numbers_come_last():
+    add = lamina.ops.aten.add
+    assert add.overloads()[0] == "Tensor"
+    # A tensor of one element would fit a number, whose sum has another size.
+    assert add(lamina.ones(1), lamina.ones(1, 1)).shape == (1, 1)
+    assert add.Tensor is add.Tensor
+    before = lamina._C._dispatch_operator_generation()
+    with lamina.library._scoped_library("lamina_test_again", "DEF") as library:
+        library.define("again(Tensor x) -> Tensor")
+        assert lamina._C._dispatch_operator_generation() > before
+        assert lamina.ops.lamina_test_again.again.overloads() == ["default"]
+    for wrong in ("aten::ad", "aten::add.", "aten::add.Tenso", "aten::add.Tensors", ""):
+        assert not lamina._C._dispatch_has_kernel_for_dispatch_key(wrong)

@@ -634,7 +634,7 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(actions)
 def test_one_place_for_each_name(steps):
     """Whatever is assigned and deleted, a name is in one place, and reads as what was last accepted."""

@@ -77,7 +77,7 @@ def networks(draw):
     return getattr(nn, kind)(3, 4, **options), lengths
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(networks())
 def test_against_numpy(drawn):
     module, lengths = drawn
@@ -156,7 +156,7 @@ def test_dropout_between_layers():
         nn.GRU(3, 4, dropout=0.5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(1, 6), min_size=1, max_size=5),
     st.booleans(),

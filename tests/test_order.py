@@ -12,7 +12,7 @@ import lamina  # noqa: E402
 numbers = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(numbers, numbers, st.booleans())
 def test_against_numpy(values, sequence, right):
     x, s = lamina.tensor(values), lamina.tensor(sorted(sequence))

@@ -228,7 +228,6 @@ class Machine:
 
 @settings(
     max_examples=PROGRAMS,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(st.data())

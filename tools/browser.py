@@ -1,5 +1,6 @@
 """A headless Chromium, for the pages that Lamina writes: what is on them, what goes wrong, how they look."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -50,8 +51,16 @@ def run(arguments: list[str], dark: bool) -> subprocess.CompletedProcess:
         command += ["--disable-dev-shm-usage", "--no-first-run", f"--user-data-dir={profile}"]
         command += [f"--blink-settings=preferredColorScheme={0 if dark else 1}"]
         command += ["--enable-logging=stderr", *arguments]
+        # What is loaded into this process for its tests has no business in the browser.
+        env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
         return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", check=True, timeout=120
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=True,
+            timeout=120,
+            env=env,
         )
 
 

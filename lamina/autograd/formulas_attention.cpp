@@ -7,12 +7,11 @@
 namespace lamina::autograd::formulas {
 
 std::array<Tensor, 3> attention_grads(const Tensor& grad, const Tensor& query, const Tensor& key,
-                                      const Tensor& value, const Tensor& mask,
-                                      const Tensor& logsumexp, bool is_causal, double scale,
-                                      const std::array<bool, 3>& wants) {
+                                      const Tensor& value, const Tensor& mask, bool is_causal,
+                                      double scale, const std::array<bool, 3>& wants) {
   if (!composed()) {
     auto [dq, dk, dv] =
-        ops::_fused_attention_backward(grad, query, key, value, mask, logsumexp, is_causal, scale);
+        ops::_fused_attention_backward(grad, query, key, value, mask, is_causal, scale);
     return {dq, dk, dv};
   }
   const auto flipped = [](const Tensor& t) { return ops::transpose(t, -2, -1); };

@@ -59,9 +59,8 @@ Tensor batch_norm_tangent(const Tensor& tangent, const Tensor& input, const Tens
 
 // --- attention and embedding ---
 std::array<Tensor, 3> attention_grads(const Tensor& grad, const Tensor& query, const Tensor& key,
-                                      const Tensor& value, const Tensor& mask,
-                                      const Tensor& logsumexp, bool is_causal, double scale,
-                                      const std::array<bool, 3>& wants);
+                                      const Tensor& value, const Tensor& mask, bool is_causal,
+                                      double scale, const std::array<bool, 3>& wants);
 Tensor embedding_grad(const Tensor& grad, const Tensor& indices, IntList weight_sizes,
                       int64_t padding_idx, bool scale_grad_by_freq);
 Tensor embedding_second(const Tensor& grad, const Tensor& indices, int64_t padding_idx,

@@ -189,6 +189,9 @@ PyObject* all_op_names(PyObject*, PyObject*) {
   return list.leak();
   LAMINA_BORDER_END
 }
+PyObject* operator_generation(PyObject*, PyObject*) {
+  return PyLong_FromUnsignedLongLong(dispatch::operator_generation());
+}
 PyObject* has_kernel(PyObject*, PyObject* args) {
   LAMINA_BORDER_BEGIN
   PyObject* name;
@@ -277,6 +280,8 @@ PyMethodDef functions[] = {
     {"_write_out", write_out, METH_VARARGS, "Resizes out, and writes a result into it."},
     {"_dispatch_dump_table", dump_table, METH_O, "Which kernel serves which key, and why."},
     {"_dispatch_get_all_op_names", all_op_names, METH_NOARGS, "Full names of all operators."},
+    {"_dispatch_operator_generation", operator_generation, METH_NOARGS,
+     "A number that grows whenever an operator is defined or goes."},
     {"_dispatch_has_kernel_for_dispatch_key", has_kernel, METH_VARARGS, nullptr},
     {"_dispatch_has_kernel", has_kernel, METH_VARARGS, nullptr},
     {"_dispatch_schema", schema, METH_O, nullptr},

@@ -206,9 +206,30 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       sizes.back() = k.size(-2);
       mask = ops::expand(mask, sizes);
     }
-    return std::get<0>(ops::_fused_attention(query, k, v, mask, is_causal, factor));
+    return ops::_fused_attention(query, k, v, mask, is_causal, factor);
   }
   return attention_of_operators(query, k, v, mask, dropout_p, is_causal, factor);
+}
+
+Tensor self_attention(const Tensor& input, int64_t num_heads, const Tensor& in_weight,
+                      const Tensor& in_bias, const Tensor& out_weight, const Tensor& out_bias,
+                      double dropout_p, bool is_causal, bool batch_first) {
+  LAMINA_CHECK(input.dim() == 3, "_self_attention: input must be (l, n, e); got ", input);
+  LAMINA_CHECK(num_heads > 0 && input.size(2) % num_heads == 0 && in_weight.dim() == 2 &&
+                   in_weight.size(0) == 3 * input.size(2),
+               "_self_attention: sizes do not fit; got input ", input, ", in_weight ", in_weight,
+               " and ", num_heads, " heads; expected in_weight (3 e, e) and heads that divide e");
+  const int64_t rows = input.size(0), columns = input.size(1), size = input.size(2);
+  const Tensor all = ops::view(ops::linear(input, in_weight, in_bias),
+                               IntList({rows, columns, 3, num_heads, size / num_heads}));
+  // (3, n, heads, l, e / heads)
+  const auto parts = ops::unbind(
+      ops::permute(all, batch_first ? IntList({2, 0, 3, 1, 4}) : IntList({2, 1, 3, 0, 4})), 0);
+  const Tensor joined = ops::scaled_dot_product_attention(parts[0], parts[1], parts[2], Tensor(),
+                                                          dropout_p, is_causal);
+  const Tensor back =
+      ops::permute(joined, batch_first ? IntList({0, 2, 1, 3}) : IntList({2, 0, 1, 3}));
+  return ops::linear(ops::reshape(back, IntList({rows, columns, size})), out_weight, out_bias);
 }
 
 }  // namespace lamina::composite

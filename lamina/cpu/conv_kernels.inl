@@ -6,9 +6,10 @@ namespace lamina::cpu::LAMINA_PACKED_LEVEL {
 namespace {
 
 // --- C = A * B with rows of B where they lie -----------------------------------------------------------------------------
+// Of the last vector, `last` elements are written.
 template <class T, int kRows, int kVectors>
 [[gnu::noinline]] void product_tile(int64_t k, const T* a, const T* b, const int64_t* offsets, T* c,
-                                    int64_t c_stride, bool accumulate) {
+                                    int64_t c_stride, bool accumulate, int64_t last) {
   constexpr int kL = kLanes<T>;
   Vec<T> acc[kRows][kVectors] = {};
 #pragma GCC unroll 2
@@ -29,18 +30,23 @@ template <class T, int kRows, int kVectors>
   for (int i = 0; i < kRows; ++i) {
     T* row = c + i * c_stride;
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v)
-      store_vector(row + v * kL, accumulate ? load_vector(row + v * kL) + acc[i][v] : acc[i][v]);
+    for (int v = 0; v < kVectors; ++v) {
+      const Vec<T> sum = accumulate ? load_vector(row + v * kL) + acc[i][v] : acc[i][v];
+      if (v < kVectors - 1)
+        store_vector(row + v * kL, sum);
+      else
+        store_first(row + v * kL, sum, last);
+    }
   }
 }
 
 template <class T, int kVectors>
 void product_rows(int64_t rows, int64_t k, const T* a, const T* b, const int64_t* offsets, T* c,
-                  int64_t c_stride, bool accumulate) {
+                  int64_t c_stride, bool accumulate, int64_t last) {
   switch (rows) {
 #define LAMINA_CASE(n) \
   case n:              \
-    return product_tile<T, n, kVectors>(k, a, b, offsets, c, c_stride, accumulate);
+    return product_tile<T, n, kVectors>(k, a, b, offsets, c, c_stride, accumulate, last);
     LAMINA_CASE(1)
     LAMINA_CASE(2)
     LAMINA_CASE(3)
@@ -69,17 +75,19 @@ void multiply(const ConvProduct& g) {
   auto* c = static_cast<T*>(g.c);
   int64_t j = 0;
   if (g.rows == 1)  // one row alone: more columns keep the adders busy
-    for (; j + 4 * kL <= g.cols; j += 4 * kL)
-      product_tile<T, 1, 4>(g.k, a, b + j, g.offsets, c + j, g.c_stride, g.accumulate);
+    for (; j + 3 * kL < g.cols; j += 4 * kL)
+      product_tile<T, 1, 4>(g.k, a, b + j, g.offsets, c + j, g.c_stride, g.accumulate,
+                            g.cols - j < 4 * kL ? g.cols - j - 3 * kL : kL);
   for (; j < g.cols; j += 2 * kL) {
-    const bool whole = j + 2 * kL <= g.cols;
+    const int64_t left = g.cols - j;
     for (int64_t i = 0; i < g.rows; i += kMr) {
       const int64_t rows = g.rows - i < kMr ? g.rows - i : kMr;
       T* to = c + i * g.c_stride + j;
-      if (whole)
-        product_rows<T, 2>(rows, g.k, a + i * g.k, b + j, g.offsets, to, g.c_stride, g.accumulate);
+      if (left > kL)
+        product_rows<T, 2>(rows, g.k, a + i * g.k, b + j, g.offsets, to, g.c_stride, g.accumulate,
+                           left < 2 * kL ? left - kL : kL);
       else
-        product_rows<T, 1>(rows, g.k, a + i * g.k, b + j, g.offsets, to, g.c_stride, g.accumulate);
+        product_rows<T, 1>(rows, g.k, a + i * g.k, b + j, g.offsets, to, g.c_stride, g.accumulate, left);
     }
   }
 }
@@ -96,89 +104,113 @@ LAMINA_INLINE T sum_of(Vec<T> v) {
   return parts[0];
 }
 
+// What a tile holds in registers: 12 sums of 16 registers, 24 of 32.
+#if LAMINA_PACKED_BYTES == 64
+constexpr int kDotsM = 4, kDotsN = 6, kDotsRest = 3;
+#else
+constexpr int kDotsM = 3, kDotsN = 4, kDotsRest = 1;
+#endif
+
+// The lanes that count: vector p of a line.
 template <class T>
-struct Bits {
-  typedef uint8_t type __attribute__((vector_size(LAMINA_PACKED_BYTES)));
+class Counted {
+ public:
+#if LAMINA_PACKED_BYTES == 64
+  explicit Counted(const ConvDots& g) : masks_(g.masks) {}
+  LAMINA_INLINE unsigned operator[](int64_t p) const { return masks_[p]; }
+  LAMINA_INLINE static Vec<T> load(const T* from, unsigned) { return load_vector(from); }
+  LAMINA_INLINE static Vec<T> add(Vec<T> a, Vec<T> b, Vec<T> c, unsigned mask) {
+    return multiply_add_some<T>(a, b, c, mask);
+  }
+
+ private:
+  const uint16_t* masks_;
+#else
+  typedef uint8_t Mask __attribute__((vector_size(LAMINA_PACKED_BYTES)));
+  explicit Counted(const ConvDots& g) : whole_(g.cols / kLanes<T>) {
+    const auto rest = static_cast<size_t>(g.cols % kLanes<T>);
+    for (size_t i = 0; i < rest * sizeof(T); ++i) last_[i] = 0xff;
+  }
+  LAMINA_INLINE const Mask* operator[](int64_t p) const { return p < whole_ ? nullptr : &last_; }
+  LAMINA_INLINE static Vec<T> load(const T* from, const Mask* mask) {
+    const Vec<T> v = load_vector(from);
+    return mask ? (Vec<T>)((Mask)v & *mask) : v;
+  }
+  LAMINA_INLINE static Vec<T> add(Vec<T> a, Vec<T> b, Vec<T> c, const Mask*) {
+    return multiply_add<T>(a, b, c);
+  }
+
+ private:
+  int64_t whole_;
+  Mask last_ = {};
+#endif
 };
 
 template <class T, int kM, int kN>
 [[gnu::noinline]] void dots_tile(const ConvDots& g, const T* a, const T* const* b, T* c) {
   constexpr int kL = kLanes<T>;
-  using Mask = typename Bits<T>::type;
   Vec<T> acc[kM][kN] = {};
-  const int64_t whole = g.cols / kL * kL, rest = g.cols - whole;
-  Mask mask = {};
-  for (size_t i = 0; i < static_cast<size_t>(rest) * sizeof(T); ++i) mask[i] = 0xff;
-  for (int64_t line = 0; line < g.images * g.lines; ++line) {
-    const int64_t q = line / g.lines, l = line - q * g.lines;
-    const T* x[kM];
-    const T* y[kN];
-#pragma GCC unroll 3
-    for (int i = 0; i < kM; ++i) x[i] = a + i * g.a_stride + q * g.a_image + l * g.a_line;
+  const Counted<T> counted(g);
+  for (int64_t q = 0; q < g.images; ++q) {
+    for (int64_t l = 0; l < g.lines; ++l) {
+      const T* x = a + q * g.a_image + l * g.a_line;
+      const int64_t shift = q * g.b_image + l * g.b_line;
+      for (int64_t p = 0; p * kL < g.cols; ++p) {
+        const auto mask = counted[p];
+        Vec<T> u[kM];
 #pragma GCC unroll 4
-    for (int j = 0; j < kN; ++j) y[j] = b[j] + q * g.b_image + l * g.b_line;
-    for (int64_t p = 0; p < whole; p += kL) {
-      Vec<T> u[kM];
-#pragma GCC unroll 3
-      for (int i = 0; i < kM; ++i) u[i] = load_vector(x[i] + p);
+        for (int i = 0; i < kM; ++i) u[i] = load_vector(x + i * g.a_stride + p * kL);
+#pragma GCC unroll 6
+        for (int j = 0; j < kN; ++j) {
+          const Vec<T> v = Counted<T>::load(b[j] + shift + p * kL, mask);
 #pragma GCC unroll 4
-      for (int j = 0; j < kN; ++j) {
-        const Vec<T> v = load_vector(y[j] + p);
-#pragma GCC unroll 3
-        for (int i = 0; i < kM; ++i) acc[i][j] = multiply_add<T>(u[i], v, acc[i][j]);
-      }
-    }
-    if (rest) {
-      Vec<T> u[kM];
-#pragma GCC unroll 3
-      for (int i = 0; i < kM; ++i) u[i] = load_vector(x[i] + whole);
-#pragma GCC unroll 4
-      for (int j = 0; j < kN; ++j) {
-        const auto v = (Vec<T>)((Mask)load_vector(y[j] + whole) & mask);
-#pragma GCC unroll 3
-        for (int i = 0; i < kM; ++i) acc[i][j] = multiply_add<T>(u[i], v, acc[i][j]);
-      }
-    }
-  }
-#pragma GCC unroll 3
-  for (int i = 0; i < kM; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < kN; ++j) c[i * g.c_stride + j] += sum_of<T>(acc[i][j]);
-}
-
-template <class T>
-void dots(const ConvDots& g) {
-  const auto* a = static_cast<const T*>(g.a);
-  const auto* b = static_cast<const T*>(g.b);
-  auto* c = static_cast<T*>(g.c);
-  for (int64_t j = 0; j < g.n; j += 4) {
-    const int64_t n = g.n - j < 4 ? g.n - j : 4;
-    const T* rows[4];
-    for (int64_t q = 0; q < 4; ++q) rows[q] = b + g.offsets[j + (q < n ? q : 0)];
-    int64_t i = 0;
-    for (; i < g.m; i += 3) {
-      const T* from = a + i * g.a_stride;
-      T* to = c + i * g.c_stride + j;
-      const int64_t m = g.m - i < 3 ? g.m - i : 3;
-      if (n == 4) {
-        if (m == 3)
-          dots_tile<T, 3, 4>(g, from, rows, to);
-        else if (m == 2)
-          dots_tile<T, 2, 4>(g, from, rows, to);
-        else
-          dots_tile<T, 1, 4>(g, from, rows, to);
-      } else {
-        for (int64_t q = 0; q < n; ++q) {
-          if (m == 3)
-            dots_tile<T, 3, 1>(g, from, rows + q, to + q);
-          else if (m == 2)
-            dots_tile<T, 2, 1>(g, from, rows + q, to + q);
-          else
-            dots_tile<T, 1, 1>(g, from, rows + q, to + q);
+          for (int i = 0; i < kM; ++i) acc[i][j] = Counted<T>::add(u[i], v, acc[i][j], mask);
         }
       }
     }
   }
+#pragma GCC unroll 4
+  for (int i = 0; i < kM; ++i)
+#pragma GCC unroll 6
+    for (int j = 0; j < kN; ++j) c[i * g.c_stride + j] += sum_of<T>(acc[i][j]);
+}
+
+// kM rows of C from `i` on, which stay in the first cache while all columns pass by: columns of a window lie close
+// together.
+template <class T, int kM>
+void dots_rows(const ConvDots& g, int64_t i) {
+  const auto* b = static_cast<const T*>(g.b);
+  const T* from = static_cast<const T*>(g.a) + i * g.a_stride;
+  T* to = static_cast<T*>(g.c) + i * g.c_stride;
+  const T* columns[kDotsN];
+  const auto point = [&](int64_t j, int n) {
+    for (int q = 0; q < n; ++q) columns[q] = b + g.offsets[j + q];
+  };
+  int64_t j = 0;
+  for (; j + kDotsN <= g.n; j += kDotsN) {
+    point(j, kDotsN);
+    dots_tile<T, kM, kDotsN>(g, from, columns, to + j);
+  }
+  for (; j + kDotsRest <= g.n; j += kDotsRest) {
+    point(j, kDotsRest);
+    dots_tile<T, kM, kDotsRest>(g, from, columns, to + j);
+  }
+  for (; j < g.n; ++j) {
+    point(j, 1);
+    dots_tile<T, kM, 1>(g, from, columns, to + j);
+  }
+}
+
+template <class T>
+void dots(const ConvDots& g) {
+  int64_t i = 0;
+  for (; i + kDotsM <= g.m; i += kDotsM) dots_rows<T, kDotsM>(g, i);
+  if (kDotsM > 3 && i + 3 <= g.m)
+    dots_rows<T, 3>(g, i);
+  else if (i + 2 <= g.m)
+    dots_rows<T, 2>(g, i);
+  else if (i < g.m)
+    dots_rows<T, 1>(g, i);
 }
 
 // --- elements in and out -------------------------------------------------------------------------------------------------
@@ -186,6 +218,9 @@ template <class T, class S>
 void load_elements(T* out, const S* in, int64_t n, int64_t stride) {
   if (stride == 1) {
     for (int64_t i = 0; i < n; ++i) out[i] = load<T>(in[i]);
+  } else if (stride == 0) {  // the gradient of a sum
+    const T value = n > 0 ? load<T>(*in) : T(0);
+    for (int64_t i = 0; i < n; ++i) out[i] = value;
   } else if (stride == 2) {
     for (int64_t i = 0; i < n; ++i) out[i] = load<T>(in[2 * i]);
   } else {
@@ -265,6 +300,24 @@ void store_row(void* out, ScalarType type, int64_t stride, const void* in, int64
   });
 }
 
+// Lines are short: a call for each would cost more than the copy.
+template <class T>
+void copy_lines(void* to_v, int64_t to_line, const void* from_v, int64_t from_line, int64_t n,
+                int64_t lines) {
+  constexpr int kL = kLanes<T>;
+  auto* to = static_cast<T*>(to_v);
+  const auto* from = static_cast<const T*>(from_v);
+  for (int64_t l = 0; l < lines; ++l, to += to_line, from += from_line) {
+    int64_t i = 0;
+    for (; i + kL <= n; i += kL) store_vector(to + i, load_vector(from + i));
+    if (i == n) continue;
+    if (n >= kL)  // once more what the last whole vector held
+      store_vector(to + n - kL, load_vector(from + n - kL));
+    else
+      copy_first(to, from, n);
+  }
+}
+
 template <class T>
 void add_rows(void* to, const void* from, int64_t count, int64_t stride, int64_t n) {
   auto* sum = static_cast<T*>(to);
@@ -276,8 +329,8 @@ void add_rows(void* to, const void* from, int64_t count, int64_t stride, int64_t
 
 template <class T>
 constexpr ConvKernels conv_kernels_of() {
-  return {kMr, kLanes<T>, sizeof(T), multiply<T>, dots<T>, pack_steps<T>,
-          load_row<T>, store_row<T>, add_rows<T>};
+  return {kMr, kLanes<T>, sizeof(T), LAMINA_PACKED_BYTES == 64, multiply<T>, dots<T>, pack_steps<T>,
+          load_row<T>, store_row<T>, copy_lines<T>, add_rows<T>};
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ class Plan {
   std::vector<int64_t> place_offsets_;   // of a piece that is read in place
   std::vector<int64_t> weight_offsets_;  // of all steps of k
   std::vector<Window> window_;           // one
-  bool weights_adjacent_, reads_in_place_, writes_in_place_, writes_lines_;
+  bool weights_adjacent_, reads_in_place_, writes_in_place_;
 };
 
 Plan::Plan(const TapSum& s)
@@ -94,8 +94,6 @@ Plan::Plan(const TapSum& s)
                     is_plain(s.axes[2]) && s.axes[1].out == 1 && s.source.space[2] == 1 &&
                     s.axes[0].taps.size() == 1 && s.axes[0].taps[0] == 0;
   writes_in_place_ = whole && block_lines_ == 1 && s.target.space[2] == 1;
-  writes_lines_ = whole && s.rows <= 2 && planes_ <= piece_ && s.target.space[2] == 1 &&
-                  block_width_ % k_.lanes == 0 && !s.bias.data;
   if (reads_in_place_)
     for (int64_t c = 0; c < piece_; ++c) place_offsets_.push_back(c * s.source.channel);
   // Tiles read whole vectors behind the last point.
@@ -166,8 +164,8 @@ void Plan::block(int64_t index, char* scratch) const {
   const int64_t y0 = yb * block_lines_, lines = std::min(block_lines_, s_.axes[1].out - y0);
   const int64_t r0 = rb * block_rows_, rows = std::min(block_rows_, s_.rows - r0);
   const auto depth = static_cast<int64_t>(s_.axes[0].taps.size());
-  const bool vectors = width % k_.lanes == 0;
-  const bool in_place = reads_in_place_ && vectors;
+  // The source ends where it ends: whole vectors are read there only.
+  const bool in_place = reads_in_place_ && width % k_.lanes == 0;
   char* sums = scratch + window_bytes_;
   ConvProduct p;
   p.b = scratch;
@@ -180,10 +178,11 @@ void Plan::block(int64_t index, char* scratch) const {
                  (n * s_.target.outer + (group * s_.rows + r0) * s_.target.channel +
                   at(s_.target.space, z, y0, x0)) *
                      from_item_;
-  const bool straight = writes_in_place_ && vectors && !bias_;
+  const bool straight = writes_in_place_ && !bias_ && (k_.has_masks || width % k_.lanes == 0);
   if (straight) {
     p.c = target;
     p.c_stride = s_.target.channel;
+    p.cols = width;
   }
   const char* source = static_cast<const char*>(s_.source.data) +
                        (n * s_.source.outer + group * s_.channels * s_.source.channel) * from_item_;
@@ -207,19 +206,15 @@ void Plan::block(int64_t index, char* scratch) const {
         (group * rows_padded_ * steps_ + first * taps_ * rows_padded_ + r0 * count * taps_) * item_;
     p.k = count * taps_;
     p.accumulate = first > 0;
-    if (writes_lines_ && vectors && !in_place) {
-      p.cols = width;
-      p.c_stride = s_.target.channel;
-      for (int64_t l = 0; l < lines; ++l) {
-        p.b = scratch + l * w.pitch() * item_;
-        p.c = target + l * s_.target.space[1] * item_;
-        k_.multiply(p);
-      }
-      return;
-    }
     k_.multiply(p);
   }
   if (straight && steps_ > 0) return;
+  if (item_ == from_item_ && s_.target.space[2] == 1 && !bias_) {
+    for (int64_t r = 0; r < rows; ++r)
+      k_.copy(target + r * s_.target.channel * item_, s_.target.space[1], sums + r * p.cols * item_,
+              w.pitch(), width, lines);
+    return;
+  }
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t l = 0; l < lines; ++l)
       k_.store(target + (r * s_.target.channel + l * s_.target.space[1]) * from_item_, s_.dtype,
@@ -229,16 +224,10 @@ void Plan::block(int64_t index, char* scratch) const {
 
 // How the source is read and the target written, and why not in a cheaper way.
 void Plan::report() const {
-  const char* name = reads_in_place_ ? "pointwise" : writes_lines_ ? "lines" : "window";
-  if (!reads_in_place_) {
+  const char* name = reads_in_place_ ? "pointwise" : "window";
+  if (!reads_in_place_)
     event::t_listener->on_refusal(
         "pointwise", "not one tap at the place itself, on few channels of rows without gaps");
-    if (!writes_lines_)
-      event::t_listener->on_refusal(
-          "lines",
-          "more than two channels in a group, a bias, or rows that are no "
-          "whole number of vectors");
-  }
   event::report(
       {"conv", name, packed_level().name,
        s_.batch * s_.groups * s_.rows * s_.axes[0].out * s_.axes[1].out * s_.axes[2].out});

@@ -43,7 +43,8 @@ class WeightGrad {
   int64_t lines_ = 1, width_ = 1, images_ = 1;  // of a piece of the points
   int64_t line_pieces_, width_pieces_, image_pieces_, pieces_;
   int64_t rows_, planes_of_block_, row_blocks_, plane_blocks_, splits_;
-  int64_t grad_pitch_, grad_bytes_;
+  bool joins_lines_;  // in a product; what lies between them does not count
+  int64_t grad_pitch_, grad_image_, grad_bytes_;
   std::vector<Window> window_;  // one
 };
 
@@ -73,7 +74,10 @@ WeightGrad::WeightGrad(const ConvSizes& s, ScalarType dtype, const ConvArray& gr
   line_pieces_ = ceil_div(s.output[1], lines_);
   width_pieces_ = ceil_div(s.output[2], width_);
   window_.emplace_back(axes_[1], axes_[2], lines_, width_);
-  grad_pitch_ = round_up(width_, k_.lanes);
+  const int64_t pitch = window_.front().pitch();
+  joins_lines_ = k_.has_masks && ceil_div((lines_ - 1) * pitch + width_, k_.lanes) <=
+                                     lines_ * ceil_div(width_, k_.lanes);
+  grad_pitch_ = joins_lines_ ? pitch : round_up(width_, k_.lanes);
 
   row_blocks_ = ceil_div(s.out_channels, kBlockRows);
   rows_ = ceil_div(s.out_channels, row_blocks_);
@@ -88,7 +92,9 @@ WeightGrad::WeightGrad(const ConvSizes& s, ScalarType dtype, const ConvArray& gr
         std::clamp<int64_t>(std::min(kPoints / (lines_ * width_), kHeldBytes / image), 1, s.batch);
   image_pieces_ = ceil_div(s.batch, images_);
   pieces_ = image_pieces_ * s.output[0] * line_pieces_ * width_pieces_;
-  grad_bytes_ = round_up(images_ * rows_ * lines_ * grad_pitch_ * item_, 64);
+  // Whole vectors are read, behind the last line, too.
+  grad_image_ = round_up(lines_ * grad_pitch_, k_.lanes);
+  grad_bytes_ = round_up((images_ * rows_ * grad_image_ + k_.lanes) * item_, 64);
 
   const double points = static_cast<double>(s.batch) * static_cast<double>(s.output[0]) *
                         static_cast<double>(s.output[1]) * static_cast<double>(s.output[2]);
@@ -114,9 +120,9 @@ void WeightGrad::block(int64_t index, char* scratch, char* sums) const {
     for (const int64_t o : w.offsets()) offsets.push_back(p * images_ * w.plane() + o);
 
   ConvDots d;
-  d.a_stride = images_ * lines_ * grad_pitch_;
+  d.a_stride = images_ * grad_image_;
   d.a = scratch;
-  d.a_image = lines_ * grad_pitch_;
+  d.a_image = grad_image_;
   d.a_line = grad_pitch_;
   d.b = window;
   d.b_image = w.plane();
@@ -130,6 +136,7 @@ void WeightGrad::block(int64_t index, char* scratch, char* sums) const {
   for (int64_t r = 0; r < rows; ++r)
     std::memset(static_cast<char*>(d.c) + r * lanes_ * item_, 0, static_cast<size_t>(d.n * item_));
 
+  std::vector<uint16_t> masks;
   const int64_t begin = pieces_ * split / splits_, end = pieces_ * (split + 1) / splits_;
   for (int64_t piece = begin; piece < end; ++piece) {
     int64_t i = piece;
@@ -146,10 +153,11 @@ void WeightGrad::block(int64_t index, char* scratch, char* sums) const {
                              from_item_;
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t l = 0; l < lines; ++l) {
-          char* to = scratch + (r * d.a_stride + (n * lines_ + l) * grad_pitch_) * item_;
+          char* to = scratch + (r * d.a_stride + n * grad_image_ + l * grad_pitch_) * item_;
           k_.load(to, grad + (r * grad_.channel + l * grad_.space[1]) * from_item_, dtype_, width,
                   grad_.space[2]);
-          std::memset(to + width * item_, 0, static_cast<size_t>((grad_pitch_ - width) * item_));
+          if (!k_.has_masks)
+            std::memset(to + width * item_, 0, static_cast<size_t>((grad_pitch_ - width) * item_));
         }
       const char* input =
           static_cast<const char*>(input_.data) +
@@ -165,9 +173,16 @@ void WeightGrad::block(int64_t index, char* scratch, char* sums) const {
                window + (p * images_ + n) * w.plane() * item_);
       }
     }
-    d.cols = width;
-    d.lines = lines;
+    d.cols = joins_lines_ ? (lines - 1) * grad_pitch_ + width : width;
+    d.lines = joins_lines_ ? 1 : lines;
     d.images = images;
+    if (k_.has_masks) {
+      masks.assign(static_cast<size_t>(ceil_div(d.cols, k_.lanes)), 0);
+      for (int64_t l = 0; l * grad_pitch_ < d.cols; ++l)
+        for (int64_t x = l * grad_pitch_; x < l * grad_pitch_ + width; ++x)
+          masks[static_cast<size_t>(x / k_.lanes)] |= static_cast<uint16_t>(1 << x % k_.lanes);
+      d.masks = masks.data();
+    }
     k_.dots(d);
   }
 }

@@ -85,26 +85,25 @@ void Window::fill(const ConvKernels& kernels, ScalarType type, const void* sourc
       const int64_t begin = std::clamp<int64_t>(-first, 0, length);
       const int64_t end = std::clamp<int64_t>(held - first, begin, length);
       const int64_t lines = rows + ry.last - ry.first;
-      for (int64_t l = 0; l < lines; ++l) {
-        char* row = to + l * pitch_ * item;
-        const int64_t y = (y0 + ry.first + l) * y_step_ + ry.value;
-        // Shared zeros at the end are those of the next row's begin, written after.
-        if (y < 0 || y >= y_in_ || begin == end) {
-          std::memset(row, 0, static_cast<size_t>(length * item));
-          continue;
-        }
-        if (begin) std::memset(row, 0, static_cast<size_t>(begin * item));
-        const char* from =
-            static_cast<const char*>(source) +
-            (y * y_stride + ((first + begin) * x_step_ + rx.value) * x_stride) * from_item;
-        const int64_t stride = x_step_ * x_stride;
-        if (stride == 1 && from_item == item)
-          std::memcpy(row + begin * item, from, static_cast<size_t>((end - begin) * item));
-        else
-          kernels.load(row + begin * item, from, type, end - begin, stride);
-        if (end < length)
-          std::memset(row + end * item, 0, static_cast<size_t>((length - end) * item));
-      }
+      // Lines [top, bottom) lie in the source.
+      const int64_t held_lines = std::max<int64_t>(0, ceil_div(y_in_ - ry.value, y_step_));
+      const int64_t top = std::clamp<int64_t>(-(y0 + ry.first), 0, lines);
+      const int64_t bottom =
+          begin == end ? top : std::clamp<int64_t>(held_lines - (y0 + ry.first), top, lines);
+      // Shared zeros at the end of a row are those of the next row's begin.
+      if (begin > 0 || end < length || top > 0 || bottom < lines)
+        std::memset(to, 0, static_cast<size_t>(part * item));
+      const char* from = static_cast<const char*>(source) +
+                         (((y0 + ry.first + top) * y_step_ + ry.value) * y_stride +
+                          ((first + begin) * x_step_ + rx.value) * x_stride) *
+                             from_item;
+      const int64_t stride = x_step_ * x_stride, line = y_step_ * y_stride;
+      char* row = to + (top * pitch_ + begin) * item;
+      if (stride == 1 && from_item == item)
+        kernels.copy(row, pitch_, from, line, end - begin, bottom - top);
+      else
+        for (int64_t l = top; l < bottom; ++l, row += pitch_ * item, from += line * from_item)
+          kernels.load(row, from, type, end - begin, stride);
       const int64_t used = (lines - 1) * pitch_ + length;
       std::memset(to + used * item, 0, static_cast<size_t>((part - used) * item));
       to += part * item;

@@ -214,9 +214,12 @@ namespace {
     const char* reason = nullptr;
     if (!c.accepts(g, &reason)) event::t_listener->on_refusal(c.name, reason);
   }
-  const bool library = !std::strcmp(chosen.name, "blas");
-  event::report(
-      {"gemm", chosen.name, library ? blas_name() : tile::isa_name().data(), g.m * g.n * g.k});
+  const char* on = tile::isa_name().data();
+  if (!std::strcmp(chosen.name, "blas"))
+    on = blas_name();
+  else if (chosen.run == run_packed)
+    packed_kernels(g.dtype, &on);
+  event::report({"gemm", chosen.name, on, g.m * g.n * g.k});
 }
 }  // namespace
 

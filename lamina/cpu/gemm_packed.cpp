@@ -51,11 +51,13 @@ struct Side {
         group(round_up(kPackLanes, w)),
         panels(nullptr) {}
   int64_t groups() const { return ceil_div(lanes, group); }
-  // Task t packs one group of lanes for one piece of k.
+  // Task t packs one group of lanes for one piece of k (elements).
   void pack(const PackedKernels& kernels, ScalarType type, int64_t k, int64_t t) const {
     const int64_t piece = t / groups(), lane = t % groups() * group;
-    const int64_t k0 = piece * kPackedKc, length = std::min(kPackedKc, k - k0);
-    kernels.pack(at(panels, k0 * padded + lane * length, kernels.item),
+    const int64_t k0 = piece * kPackedKc * kernels.depth;
+    const int64_t length = std::min(kPackedKc * kernels.depth, k - k0);
+    const int64_t items = ceil_div(length, kernels.depth);
+    kernels.pack(at(panels, piece * kPackedKc * padded + lane * items, kernels.item),
                  at(data, lane * lane_stride + k0 * k_stride, item_size(type)), type,
                  std::min(group, lanes - lane), length, lane_stride, k_stride, width);
   }
@@ -73,7 +75,8 @@ void multiply_few_rows(const PackedKernels& kernels, const Gemm& g, const Target
                        void* a_panels) {
   Side a(g.a, g.m, g.a_row_stride, g.a_col_stride, kernels.mr);
   a.panels = a_panels;
-  const int64_t a_tasks = a.groups() * ceil_div(g.k, kPackedKc);
+  const int64_t step = kPackedKc * kernels.depth;
+  const int64_t a_tasks = a.groups() * ceil_div(g.k, step);
   queue::parallel_for(0, a_tasks, g.m * g.k <= kPackSerially ? a_tasks : 1,
                       [&](int64_t begin, int64_t end) {
                         for (int64_t t = begin; t < end; ++t) a.pack(kernels, g.dtype, g.k, t);
@@ -82,13 +85,14 @@ void multiply_few_rows(const PackedKernels& kernels, const Gemm& g, const Target
     const Scratch scratch(static_cast<size_t>(kPackedKc * kLocalCols) * kernels.item);
     for (int64_t j = begin; j < end; j += kLocalCols) {
       const int64_t cols = std::min(kLocalCols, end - j);
-      for (int64_t k0 = 0; k0 < g.k; k0 += kPackedKc) {
+      for (int64_t k0 = 0; k0 < g.k; k0 += step) {
+        const int64_t length = std::min(step, g.k - k0);
         PackedBlock block;
-        block.k = std::min(kPackedKc, g.k - k0);
+        block.k = ceil_div(length, kernels.depth);
         kernels.pack(scratch.get(),
                      at(g.b, k0 * g.b_row_stride + j * g.b_col_stride, item_size(g.dtype)), g.dtype,
-                     cols, block.k, g.b_col_stride, g.b_row_stride, kernels.nr);
-        block.a = at(a.panels, k0 * a.padded, kernels.item);
+                     cols, length, g.b_col_stride, g.b_row_stride, kernels.nr);
+        block.a = at(a.panels, k0 / kernels.depth * a.padded, kernels.item);
         block.b = scratch.get();
         block.c = at(target.c, j, kernels.item);
         block.c_stride = target.stride;
@@ -110,7 +114,7 @@ void multiply(const PackedKernels& kernels, const Gemm& g, const Target& target,
   Side b(g.b, g.n, g.b_col_stride, g.b_row_stride, kernels.nr);
   a.panels = a_panels;
   b.panels = b_panels;
-  const int64_t pieces = ceil_div(g.k, kPackedKc);
+  const int64_t pieces = ceil_div(g.k, kPackedKc * kernels.depth);
   const int64_t a_tasks = a.groups() * pieces, tasks = a_tasks + b.groups() * pieces;
   const int64_t pack_grain = (g.m + g.n) * g.k <= kPackSerially ? tasks : 1;
   queue::parallel_for(0, tasks, pack_grain, [&](int64_t begin, int64_t end) {
@@ -138,7 +142,7 @@ void multiply(const PackedKernels& kernels, const Gemm& g, const Target& target,
       block.b = b.panels;
       block.a_piece = kPackedKc * a.padded;
       block.b_piece = kPackedKc * b.padded;
-      block.k = g.k;
+      block.k = ceil_div(g.k, kernels.depth);
       block.c = at(target.c, block.row * target.stride + block.col, kernels.item);
       block.c_stride = target.stride;
       block.rows = std::min(rows, g.m - block.row);
@@ -174,6 +178,20 @@ const PackedLevel& packed_level() {
   return level;
 }
 
+const PackedKernels& packed_kernels(ScalarType type, const char** name) {
+#if defined(__x86_64__)
+  // GCC 12 knows the feature by this name only.
+  static const bool pairs =
+      &packed_level() == &packed_avx512::kLevel && __builtin_cpu_supports("avx512bf16");
+  if (pairs && type == ScalarType::BFloat16) {
+    if (name) *name = "avx512_bf16";
+    return packed_pairs::kPairs;
+  }
+#endif
+  if (name) *name = packed_level().name;
+  return packed_level().kernels[packed_type(type)];
+}
+
 int packed_type(ScalarType type) {
   switch (type) {
     case ScalarType::Float32:
@@ -200,13 +218,14 @@ void run_packed(const Gemm& whole) {
     std::swap(g.a_col_stride, g.b_row_stride);
     std::swap(g.c_row_stride, g.c_col_stride);
   }
-  const PackedKernels& kernels = packed_level().kernels[packed_type(g.dtype)];
+  const PackedKernels& kernels = packed_kernels(g.dtype);
   const size_t item = item_size(g.dtype);
   const bool same_type = is_complex(g.dtype) || (item == kernels.item);
   const bool direct = same_type && g.c_col_stride == 1;
-  const int64_t m = std::min(g.m, kOuterM), n = std::min(g.n, kOuterN), k = std::min(g.k, kOuterK);
-  const Scratch a(bytes_of(round_up(m, kernels.mr) * k, kernels.item));
-  const Scratch b(bytes_of(round_up(n, kernels.nr) * k, kernels.item));
+  const int64_t m = std::min(g.m, kOuterM), n = std::min(g.n, kOuterN);
+  const int64_t k = std::min(g.k, kOuterK * kernels.depth), items = ceil_div(k, kernels.depth);
+  const Scratch a(bytes_of(round_up(m, kernels.mr) * items, kernels.item));
+  const Scratch b(bytes_of(round_up(n, kernels.nr) * items, kernels.item));
   const Scratch work(direct ? 0 : bytes_of(m * n, kernels.item));
   for (int64_t i = 0; i < g.m; i += m) {
     for (int64_t j = 0; j < g.n; j += n) {

@@ -3,6 +3,7 @@
 
 #include "lamina/cpu/index_along.h"
 #include "lamina/cpu/scratch.h"
+#include "lamina/tile/tile.h"
 
 namespace lamina::cpu {
 
@@ -40,21 +41,26 @@ namespace {
 template <class T>
 void gather_as(T* out, const T* self, const int64_t* index, const Walk<3>& walk,
                const Indexed& at) {
-  const auto [out_step, self_step, index_step] = walk.step();
-  queue::parallel_for(0, walk.numel, kWalkGrain,
-                      [&, out_step = out_step, self_step = self_step, index_step = index_step](
-                          int64_t begin, int64_t end) {
-                        walk.run(begin, end, [&](const std::array<int64_t, 3>& o, int64_t n) {
-                          T* to = out + o[0];
-                          const T* from = self + o[1];
-                          const int64_t* i = index + o[2];
-                          if (index_step == 0 || n == 1)
-                            copy_run(to, out_step, from + at(*i), self_step, n);
-                          else
-                            for (int64_t k = 0; k < n; ++k)
-                              to[k * out_step] = from[k * self_step + at(i[k * index_step])];
-                        });
-                      });
+  const auto step = walk.step();
+  const auto bytes = static_cast<int64_t>(sizeof(T));
+  // Long rows, picked one by one: a copy of pieces.
+  const bool streamed = step[0] == 1 && step[1] == 1 && step[2] == 0 &&
+                        walk.row() * bytes >= 1024 &&
+                        tile::StreamedCopy::pays(walk.numel * bytes, walk.numel * bytes);
+  queue::parallel_for(0, walk.numel, kWalkGrain, [&](int64_t begin, int64_t end) {
+    walk.run(begin, end, [&](const std::array<int64_t, 3>& o, int64_t n) {
+      T* to = out + o[0];
+      const T* from = self + o[1];
+      const int64_t* i = index + o[2];
+      if (streamed)
+        tile::StreamedCopy::piece(to, from + at(*i), n * bytes);
+      else if (step[2] == 0 || n == 1)
+        copy_run(to, step[0], from + at(*i), step[1], n);
+      else
+        for (int64_t k = 0; k < n; ++k) to[k * step[0]] = from[k * step[1] + at(i[k * step[2]])];
+    });
+    if (streamed) tile::StreamedCopy::end();
+  });
 }
 
 void gather_any(const Strided& out, const ConstStrided& self, int dim, const int64_t* index,

@@ -32,6 +32,41 @@ LAMINA_INLINE void transpose(Eight (&v)[8]) {
   v[6] = LAMINA_HIGH4(u2, u6), v[7] = LAMINA_HIGH4(u3, u7);
 }
 
+#if LAMINA_PACKED_BYTES == 64
+// Sixteen lanes of sixteen steps of k, words that are adjacent along k; out[q * width + lane].
+LAMINA_INLINE void transpose_sixteen(void* out_v, const void* in_v, int64_t lane_stride, int64_t width) {
+  auto* out = static_cast<uint32_t*>(out_v);
+  const auto* in = static_cast<const uint32_t*>(in_v);
+  __m512i r[16], t[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_si512(in + i * lane_stride);
+  // Within pieces of 128 bits: words of two lanes side by side, then of four.
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+  // r[4 g + j]: lanes 4 g to 4 g + 3 of the steps j, 4 + j, 8 + j, 12 + j; the pieces find together.
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    const __m512i a = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x88), b = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xdd);
+    const __m512i c = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0x88),
+                  d = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0xdd);
+    _mm512_storeu_si512(out + j * width, _mm512_shuffle_i32x4(a, c, 0x88));
+    _mm512_storeu_si512(out + (4 + j) * width, _mm512_shuffle_i32x4(b, d, 0x88));
+    _mm512_storeu_si512(out + (8 + j) * width, _mm512_shuffle_i32x4(a, c, 0xdd));
+    _mm512_storeu_si512(out + (12 + j) * width, _mm512_shuffle_i32x4(b, d, 0xdd));
+  }
+}
+#endif
+
 // Eight adjacent elements, converted to words of the computing type.
 template <class T, class S>
 LAMINA_INLINE Eight load_eight(const S* in) {
@@ -73,6 +108,14 @@ void pack_panels(T* out, const S* in, int64_t lanes, int64_t k, int64_t lane_str
       int64_t p = 0;
 #if LAMINA_PACKED_BYTES > 16
       if constexpr (sizeof(T) == 4) {
+#if LAMINA_PACKED_BYTES == 64
+        if constexpr (sizeof(S) == 4 && kWidth % 16 == 0)
+          if (k_stride == 1)
+            for (; p + 16 <= k; p += 16)
+#pragma GCC unroll 2
+              for (int i = 0; i < kWidth; i += 16)
+                transpose_sixteen(out + p * kWidth + i, base + i * lane_stride + p, lane_stride, kWidth);
+#endif
         // Rewritten in order of k: what a square writes past its lanes is overwritten by later steps.
         if (k_stride == 1)
           for (; p + 16 <= k; p += 8) {
@@ -142,25 +185,72 @@ void pack(void* out, const void* in, ScalarType type, int64_t lanes, int64_t k, 
 #undef LAMINA_CASE
 }
 
+#ifdef LAMINA_PACKED_PAIRS
+// Two neighbours along k in a word, the first in the upper half: the instruction adds the upper product first.
+void pack_pairs(void* out_v, const void* in_v, ScalarType, int64_t lanes, int64_t k, int64_t lane_stride,
+                int64_t k_stride, int width) {
+  auto* out = static_cast<uint32_t*>(out_v);
+  const auto* in = static_cast<const uint16_t*>(in_v);
+  const int64_t whole = k / 2;
+  const auto fill = [&]<int kWidth>(int64_t l) {
+    const uint16_t* base = in + l * lane_stride;
+    const int64_t count = lanes - l < kWidth ? lanes - l : kWidth;
+    int64_t p = 0;
+    if (count == kWidth && lane_stride == 1) {
+      for (; p < whole; ++p) {
+        const uint16_t *first = base + 2 * p * k_stride, *second = first + k_stride;
+        for (int i = 0; i < kWidth; ++i) out[p * kWidth + i] = uint32_t(first[i]) << 16 | second[i];
+      }
+    } else if (count == kWidth && k_stride == 1) {
+      // What the last square writes past its lanes is overwritten by those before it and by later steps.
+      for (; p + 16 <= whole; p += 8)
+        for (int i = (kWidth - 1) / 8 * 8; i >= 0; i -= 8) {
+          Eight v[8];
+#pragma GCC unroll 8
+          for (int q = 0; q < 8; ++q) {
+            v[q] = Eight{};
+            if (i + q < kWidth) __builtin_memcpy(&v[q], base + (i + q) * lane_stride + 2 * p, sizeof v[q]);
+            v[q] = v[q] << 16 | v[q] >> 16;
+          }
+          transpose(v);
+#pragma GCC unroll 8
+          for (int q = 0; q < 8; ++q) __builtin_memcpy(out + (p + q) * kWidth + i, &v[q], sizeof v[q]);
+        }
+    }
+    for (; 2 * p < k; ++p)
+      for (int64_t i = 0; i < kWidth; ++i) {
+        const uint16_t* pair = base + i * lane_stride + 2 * p * k_stride;
+        out[p * kWidth + i] =
+            i >= count ? 0 : uint32_t(pair[0]) << 16 | (2 * p + 1 < k ? pair[k_stride] : uint16_t(0));
+      }
+    out += (k + 1) / 2 * kWidth;
+  };
+  if (width == kMr)
+    for (int64_t l = 0; l < lanes; l += kMr) fill.template operator()<kMr>(l);
+  else
+    for (int64_t l = 0; l < lanes; l += 2 * kLanes<float>) fill.template operator()<2 * kLanes<float>>(l);
+}
+#endif
+
 // --- the tile ------------------------------------------------------------------------------------------------------------
 template <class T>
 struct Scale {
   T alpha, beta;
 };
 
-// C (kRows, cols) = beta * C + alpha * A * B over one piece of k.
-template <class T, int kRows>
-[[gnu::noinline]] void tile(int64_t k, const T* a, const T* b, T* c, int64_t c_stride, int64_t cols,
+// C (kRows, cols) = beta * C + alpha * A * B over one piece of k; panels of I.
+template <class T, class I, int kRows>
+[[gnu::noinline]] void tile(int64_t k, const I* a, const I* b, T* c, int64_t c_stride, int64_t cols,
                             Scale<T> scale) {
   constexpr int kL = kLanes<T>;
   Vec<T> acc[kRows][2] = {};
   for (int i = 0; i < kRows; ++i) __builtin_prefetch(c + i * c_stride, 1);
 #pragma GCC unroll 2
   for (int64_t p = 0; p < k; ++p) {
-    const Vec<T> b0 = load_vector(b), b1 = load_vector(b + kL);
+    const Vec<I> b0 = load_vector(b), b1 = load_vector(b + kL);
 #pragma GCC unroll 12
     for (int i = 0; i < kRows; ++i) {
-      const Vec<T> x = a[i] - Vec<T>{};
+      const Vec<I> x = a[i] - Vec<I>{};
       acc[i][0] = multiply_add<T>(x, b0, acc[i][0]);
       acc[i][1] = multiply_add<T>(x, b1, acc[i][1]);
     }
@@ -200,13 +290,13 @@ template <class T, int kRows>
     }
 }
 
-template <class T>
-void tile_of(int64_t rows, int64_t k, const T* a, const T* b, T* c, int64_t c_stride, int64_t cols,
+template <class T, class I>
+void tile_of(int64_t rows, int64_t k, const I* a, const I* b, T* c, int64_t c_stride, int64_t cols,
              Scale<T> scale) {
   switch (rows) {
 #define LAMINA_CASE(n) \
   case n:              \
-    return tile<T, n>(k, a, b, c, c_stride, cols, scale);
+    return tile<T, I, n>(k, a, b, c, c_stride, cols, scale);
     LAMINA_CASE(1)
     LAMINA_CASE(2)
     LAMINA_CASE(3)
@@ -236,11 +326,11 @@ LAMINA_INLINE T scalar_as(const Scalar& s) {
 }
 
 // Unsigned arithmetic wraps; on signed integers overflow would be undefined.
-template <class T>
+template <class T, class I = T>
 void block(const PackedBlock& g) {
   constexpr int64_t kNr = 2 * kLanes<T>;
-  const auto* a = static_cast<const T*>(g.a);
-  const auto* b = static_cast<const T*>(g.b);
+  const auto* a = static_cast<const I*>(g.a);
+  const auto* b = static_cast<const I*>(g.b);
   auto* c = static_cast<T*>(g.c);
   const T alpha = scalar_as<T>(g.alpha);
   for (int64_t k0 = 0; k0 < g.k; k0 += kPackedKc) {
@@ -250,7 +340,7 @@ void block(const PackedBlock& g) {
       const int64_t cols = g.cols - j < kNr ? g.cols - j : kNr;
       for (int64_t i = 0; i < g.rows; i += kMr) {
         const int64_t rows = g.rows - i < kMr ? g.rows - i : kMr;
-        tile_of<T>(rows, k, a + (g.row + i) * k, b + (g.col + j) * k, c + i * g.c_stride + j, g.c_stride, cols, scale);
+        tile_of<T, I>(rows, k, a + (g.row + i) * k, b + (g.col + j) * k, c + i * g.c_stride + j, g.c_stride, cols, scale);
       }
     }
     a += g.a_piece;
@@ -411,14 +501,19 @@ void finish(void* c, ScalarType type, int64_t row_stride, int64_t col_stride, co
 
 template <class T>
 constexpr PackedKernels kernels_of() {
-  return {kMr, 2 * kLanes<T>, sizeof(T), pack<T>, block<T>, small<T>, finish<T>};
+  return {kMr, 2 * kLanes<T>, sizeof(T), 1, pack<T>, block<T>, small<T>, finish<T>};
 }
 
 }  // namespace
 
+#ifdef LAMINA_PACKED_PAIRS
+extern const PackedKernels kPairs;
+const PackedKernels kPairs = {kMr, 2 * kLanes<float>, 4, 2, pack_pairs, block<float, uint32_t>, nullptr, finish<float>};
+#else
 extern const PackedLevel kLevel;
 const PackedLevel kLevel = {
     LAMINA_PACKED_NAME,
     {kernels_of<float>(), kernels_of<double>(), kernels_of<uint32_t>(), kernels_of<uint64_t>()}};
+#endif
 
 }  // namespace lamina::cpu::LAMINA_PACKED_LEVEL

@@ -37,6 +37,41 @@ LAMINA_INLINE void store_vector(T* p, Vec<T> v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
+#if LAMINA_PACKED_BYTES == 64
+// The first n lanes, 0 < n <= kLanes<T>.
+template <class T>
+LAMINA_INLINE auto first_lanes(int64_t n) {
+  if constexpr (sizeof(T) == 4)
+    return static_cast<__mmask16>(0xffffu >> (kLanes<T> - n));
+  else
+    return static_cast<__mmask8>(0xffu >> (kLanes<T> - n));
+}
+#endif
+
+// The first n elements, 0 < n <= kLanes<T>, and not a byte more. Without masks there is no cheap way: all.
+template <class T>
+LAMINA_INLINE void store_first(T* p, Vec<T> v, [[maybe_unused]] int64_t n) {
+#if LAMINA_PACKED_BYTES == 64
+  if constexpr (sizeof(T) == 4)
+    _mm512_mask_storeu_epi32(p, first_lanes<T>(n), (__m512i)v);
+  else
+    _mm512_mask_storeu_epi64(p, first_lanes<T>(n), (__m512i)v);
+#else
+  store_vector(p, v);
+#endif
+}
+template <class T>
+LAMINA_INLINE void copy_first(T* to, const T* from, int64_t n) {
+#if LAMINA_PACKED_BYTES == 64
+  if constexpr (sizeof(T) == 4)
+    store_first(to, (Vec<T>)_mm512_maskz_loadu_epi32(first_lanes<T>(n), from), n);
+  else
+    store_first(to, (Vec<T>)_mm512_maskz_loadu_epi64(first_lanes<T>(n), from), n);
+#else
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+#endif
+}
+
 template <class T>
 LAMINA_INLINE Vec<T> multiply_add(Vec<T> a, Vec<T> b, Vec<T> c) {
 #if LAMINA_PACKED_BYTES == 64
@@ -57,6 +92,29 @@ LAMINA_INLINE Vec<T> multiply_add(Vec<T> a, Vec<T> b, Vec<T> c) {
   return a * b + c;
 #endif
 }
+
+#if LAMINA_PACKED_BYTES == 64
+// The same in the lanes that `mask` names, and c in the others.
+template <class T>
+LAMINA_INLINE Vec<T> multiply_add_some(Vec<T> a, Vec<T> b, Vec<T> c, unsigned mask) {
+  if constexpr (sizeof(T) == 4 && T(0.5) != 0)
+    return (Vec<T>)_mm512_mask3_fmadd_ps((__m512)a, (__m512)b, (__m512)c, static_cast<__mmask16>(mask));
+  else if constexpr (T(0.5) != 0)
+    return (Vec<T>)_mm512_mask3_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c, static_cast<__mmask8>(mask));
+  else if constexpr (sizeof(T) == 4)
+    return (Vec<T>)_mm512_mask_mov_epi32((__m512i)c, static_cast<__mmask16>(mask), (__m512i)(a * b + c));
+  else
+    return (Vec<T>)_mm512_mask_mov_epi64((__m512i)c, static_cast<__mmask8>(mask), (__m512i)(a * b + c));
+}
+#endif
+
+#ifdef LAMINA_PACKED_PAIRS
+// c + first products + second products of pairs of bfloat16, rounded after each.
+template <class T>
+LAMINA_INLINE Vec<float> multiply_add(Vec<uint32_t> a, Vec<uint32_t> b, Vec<float> c) {
+  return (Vec<float>)_mm512_dpbf16_ps((__m512)c, (__m512bh)a, (__m512bh)b);
+}
+#endif
 
 // --- elements in memory ----------------------------------------------------------------------------------------------
 struct HalfBits {

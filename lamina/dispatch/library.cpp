@@ -1,6 +1,8 @@
 #include "lamina/dispatch/library.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -24,18 +26,37 @@ struct State {
   std::map<std::string, std::unique_ptr<RuntimeOperator>, std::less<>> operators;
   std::map<DispatchKey, std::vector<Kernel>> fallbacks;
   std::map<std::string, int> places;  // how many libraries called themselves so
+  std::atomic<uint64_t> generation{1};
 };
 State& state() {
   static auto* s = new State;
   return *s;
 }
 
+// Whether "name" or "name.overload" comes before `full_name` in the order of characters. No string
+// is made: this is on the way of every call by name.
+bool comes_before(const Operator* op, std::string_view full_name) {
+  const std::string_view parts[] = {op->info().name, *op->info().overload ? "." : "",
+                                    op->info().overload};
+  for (const std::string_view part : parts) {
+    const int order = part.compare(full_name.substr(0, part.size()));
+    if (order != 0) return order < 0;
+    full_name.remove_prefix(part.size());
+  }
+  return !full_name.empty();
+}
+
 const Operator* find_static(std::string_view full_name) {
   const auto* end = kStaticOperators + kNumStaticOperators;
-  const auto* it =
-      std::lower_bound(kStaticOperators, end, full_name,
-                       [](const Operator* op, std::string_view n) { return op->full_name() < n; });
-  return it != end && (*it)->full_name() == full_name ? *it : nullptr;
+  const auto* it = std::lower_bound(kStaticOperators, end, full_name, comes_before);
+  if (it == end) return nullptr;
+  const OperatorInfo& info = (*it)->info();
+  const size_t name = std::strlen(info.name), overload = std::strlen(info.overload);
+  // It does not come before; it is the one if it is as long and begins so.
+  const bool same = full_name.size() == name + (overload ? overload + 1 : 0) &&
+                    full_name.starts_with(info.name) && full_name.ends_with(info.overload) &&
+                    (!overload || full_name[name] == '.');
+  return same ? *it : nullptr;
 }
 
 struct ParsedName {
@@ -117,6 +138,8 @@ std::vector<std::string> all_operator_names() {
   return names;
 }
 
+uint64_t operator_generation() { return state().generation.load(std::memory_order_acquire); }
+
 Library::Library(std::string ns, std::string where)
     : namespace_(std::move(ns)), where_(std::move(where)) {
   // A kernel is taken out again by the place it came from, so no two libraries share one.
@@ -137,6 +160,7 @@ Library::~Library() {
   for (const DispatchKey key : fallbacks_)
     std::erase_if(s.fallbacks[key], [&](const Kernel& k) { return k.where == where_; });
   for (const std::string& name : operators_) s.operators[name]->defined = false;
+  if (!operators_.empty()) s.generation.fetch_add(1, std::memory_order_release);
   if (!fallbacks_.empty())
     for (size_t i = 0; i < kNumStaticOperators; ++i) kStaticOperators[i]->forget_resolutions();
 }
@@ -176,6 +200,7 @@ const Operator& Library::define(std::string_view schema) {
   op.info.num_arguments = parsed.num_arguments;
   op.defined = true;
   operators_.push_back(full);
+  state().generation.fetch_add(1, std::memory_order_release);
   return op.op;
 }
 

@@ -14,6 +14,8 @@ namespace lamina::dispatch {
 // Build-time and run-time operators by full name ("aten::add.Tensor"; the overload may be empty).
 const Operator* find_operator(std::string_view full_name);
 std::vector<std::string> all_operator_names();
+// Grows whenever an operator is defined or goes: as long as it stays, so do the names.
+uint64_t operator_generation();
 
 class Library {
  public:

@@ -140,35 +140,92 @@ void each_head(const Shape& s, double products, F&& f) {
   });
 }
 
+// Softmax in place over the rows of a block of scores: those from `first` on, and with `causal` row
+// i sees the first i + 1 keys only. Rows that see nothing, or -inf alone, become zeros.
+template <class T>
+class RowSoftmax {
+ public:
+  RowSoftmax(ScalarType type, bool causal)
+      : level_(tile::level()),
+        rows_(level_.rows[tile::memory_slot(type)]),
+        fold_max_(level_.fold_leaf[static_cast<int>(tile::Fold::amax)][tile::memory_slot(type)]),
+        causal_(causal) {}
+
+  void operator()(T* p, int64_t first, int64_t m, int64_t keys) const {
+    if (keys > 0 && keys <= tile::kShortRow) {
+      for (int64_t i = 0; i < m; i += tile::kShortRows)
+        by_lanes(p + i * keys, first + i, std::min<int64_t>(tile::kShortRows, m - i), keys);
+    } else {
+      for (int64_t i = 0; i < m; ++i)
+        by_row(p + i * keys, causal_ ? std::min(keys, first + i + 1) : keys, keys);
+    }
+  }
+
+ private:
+  static constexpr T kNothing = -std::numeric_limits<T>::infinity();
+
+  bool sees_nothing(const T* row, int64_t n) const {
+    if (n > 0 && row[0] != kNothing) return false;
+    for (int64_t j = 0; j < n; j += tile::kLeaf) {
+      T most;
+      fold_max_(&most, row + j, std::min(tile::kLeaf, n - j));
+      if (most != kNothing) return false;
+    }
+    return true;
+  }
+
+  void by_row(T* row, int64_t seen, int64_t keys) const {
+    if (sees_nothing(row, seen))
+      std::fill(row, row + seen, T(0));
+    else
+      rows_.softmax(row, row, seen);
+    std::fill(row + seen, row + keys, T(0));
+  }
+
+  // Short rows, a lane for each.
+  void by_lanes(T* p, int64_t first, int64_t count, int64_t keys) const {
+    constexpr int64_t kLanes = tile::kShortRows, kItem = sizeof(T);
+    const int64_t seen = causal_ ? std::min(keys, first + count) : keys;  // by the last row
+    alignas(64) T x[tile::kShortRow * kLanes];
+    if (count < kLanes) std::fill(x, x + seen * kLanes, T(0));
+    const auto move = level_.move[tile::size_index(kItem)];
+    move(reinterpret_cast<char*>(x), kItem, kLanes * kItem, reinterpret_cast<const char*>(p),
+         keys * kItem, kItem, count, seen);
+    for (int64_t k = first + 1; causal_ && k < seen; ++k)
+      std::fill(x + k * kLanes, x + k * kLanes + std::min(kLanes, k - first), kNothing);
+    bool nothing[kLanes], any = false;
+    for (int64_t r = 0; r < kLanes; ++r) {
+      nothing[r] = true;
+      for (int64_t k = 0; nothing[r] && k < seen; ++k) nothing[r] = x[k * kLanes + r] == kNothing;
+      any |= nothing[r];
+    }
+    rows_.short_rows[static_cast<int>(tile::Softmax::softmax)](x, x, nullptr, seen);
+    for (int64_t r = 0; any && r < kLanes; ++r)
+      for (int64_t k = 0; nothing[r] && k < seen; ++k) x[k * kLanes + r] = T(0);
+    move(reinterpret_cast<char*>(p), keys * kItem, kItem, reinterpret_cast<const char*>(x), kItem,
+         kLanes * kItem, count, seen);
+    for (int64_t r = 0; seen < keys && r < count; ++r)
+      std::fill(p + r * keys + seen, p + (r + 1) * keys, T(0));
+  }
+
+  const tile::Level& level_;
+  const tile::RowKernels& rows_;
+  tile::FoldLeaf fold_max_;
+  bool causal_;
+};
+
 template <class T>
 void forward(const Shape& s, const Tensor& qt, const Tensor& kt, const Tensor& vt, const Tensor& mt,
-             const Tensor& out, const Tensor& lse, bool causal, double scale) {
+             const Tensor& out, bool causal, double scale) {
   const Matrices q(qt), k(kt), v(vt), mask(mt), o(out);
-  const auto softmax = tile::level().rows[tile::memory_slot(s.type)].softmax;
-  T* sums = lse.data_as<T>();
+  const RowSoftmax<T> softmax(s.type, causal);
   each_head(s, 2, [&](int64_t b, int64_t h, void* memory) {
     T* p = static_cast<T*>(memory);
     for (int64_t first = 0; first < s.rows; first += kRows) {
       const int64_t m = std::min(kRows, s.rows - first);
       const int64_t keys = causal ? std::min(s.keys, first + m) : s.keys;
       scores(s, q, k, mask, p, keys, b, h, first, m, keys, scale);
-      for (int64_t i = 0; i < m; ++i) {
-        T* row = p + i * keys;
-        const int64_t seen = causal ? std::min(keys, first + i + 1) : keys;
-        int64_t top = 0;
-        for (int64_t j = 1; j < seen; ++j) top = row[j] > row[top] ? j : top;
-        const T most = row[top];
-        T& sum = sums[((b * s.heads + h) * s.rows) + first + i];
-        if (most == -std::numeric_limits<T>::infinity()) {
-          // A row that sees nothing gives zeros.
-          std::fill(row, row + seen, T(0));
-          sum = most;
-        } else {
-          softmax(row, row, seen);
-          sum = most - std::log(row[top]);
-        }
-        std::fill(row + seen, row + keys, T(0));
-      }
+      softmax(p, first, m, keys);
       product(s.type, m, s.value_width, keys, {p, keys, 1},
               {v.at(b, h), v.row_stride, v.col_stride}, o.at(b, h, first), o.row_stride,
               o.col_stride, 1, 0);
@@ -192,11 +249,10 @@ T dot(const T* a, const T* b, int64_t n) {
 
 template <class T>
 void backward(const Shape& s, const Tensor& gt, const Tensor& qt, const Tensor& kt,
-              const Tensor& vt, const Tensor& mt, const Tensor& lse, const Tensor& dqt,
-              const Tensor& dkt, const Tensor& dvt, bool causal, double scale) {
+              const Tensor& vt, const Tensor& mt, const Tensor& dqt, const Tensor& dkt,
+              const Tensor& dvt, bool causal, double scale) {
   const Matrices g(gt), q(qt), k(kt), v(vt), mask(mt), dq(dqt), dk(dkt), dv(dvt);
-  const T* sums = lse.data_as<T>();
-  const auto softmax = tile::level().rows[tile::memory_slot(s.type)].softmax;
+  const RowSoftmax<T> softmax(s.type, causal);
   each_head(s, 5, [&](int64_t b, int64_t h, void* memory) {
     T* p = static_cast<T*>(memory);
     T* dp = p + std::min(kRows, s.rows) * s.keys;
@@ -206,16 +262,7 @@ void backward(const Shape& s, const Tensor& gt, const Tensor& qt, const Tensor& 
       const int64_t keys = causal ? std::min(s.keys, first + m) : s.keys;
       const double beta = first == 0 ? 0 : 1;
       scores(s, q, k, mask, p, keys, b, h, first, m, keys, scale);
-      for (int64_t i = 0; i < m; ++i) {
-        T* row = p + i * keys;
-        const int64_t seen = causal ? std::min(keys, first + i + 1) : keys;
-        // Anew, as forward did: exp(score - logsumexp) loses the sum beside a huge score.
-        if (sums[((b * s.heads + h) * s.rows) + first + i] == -std::numeric_limits<T>::infinity())
-          std::fill(row, row + seen, T(0));
-        else
-          softmax(row, row, seen);
-        std::fill(row + seen, row + keys, T(0));
-      }
+      softmax(p, first, m, keys);
       const Operand rows_g{g.at(b, h, first), g.row_stride, g.col_stride};
       // dv += p^T g,  dp = g v^T
       const auto add = [&](const Matrices& to, const T* weights, Operand from, int64_t width) {
@@ -245,26 +292,25 @@ void backward(const Shape& s, const Tensor& gt, const Tensor& qt, const Tensor& 
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> fused_attention(const Tensor& query, const Tensor& key,
-                                           const Tensor& value, const Tensor& attn_mask,
-                                           bool is_causal, double scale) {
+Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                       const Tensor& attn_mask, bool is_causal, double scale) {
   check_operands("_fused_attention", query, key, value, attn_mask);
   const Shape s = shape_of(query, key, value);
   const Tensor q = computing(query, s.type), k = computing(key, s.type),
                v = computing(value, s.type), m = computing(attn_mask, s.type);
   const Tensor out = heads_inside(query, s.value_width, s.type);
-  Sizes sum_sizes(std::span<const int64_t>(query.sizes().data(), query.sizes().size() - 1));
-  const Tensor sums = empty_contiguous(sum_sizes, s.type, kCpu);
   if (s.type == ScalarType::Float64)
-    forward<double>(s, q, k, v, m, out, sums, is_causal, scale);
+    forward<double>(s, q, k, v, m, out, is_causal, scale);
   else
-    forward<float>(s, q, k, v, m, out, sums, is_causal, scale);
-  return {converted(out, query.dtype()), sums};
+    forward<float>(s, q, k, v, m, out, is_causal, scale);
+  return converted(out, query.dtype());
 }
 
-std::tuple<Tensor, Tensor, Tensor> fused_attention_backward(
-    const Tensor& grad_output, const Tensor& query, const Tensor& key, const Tensor& value,
-    const Tensor& attn_mask, const Tensor& logsumexp, bool is_causal, double scale) {
+std::tuple<Tensor, Tensor, Tensor> fused_attention_backward(const Tensor& grad_output,
+                                                            const Tensor& query, const Tensor& key,
+                                                            const Tensor& value,
+                                                            const Tensor& attn_mask, bool is_causal,
+                                                            double scale) {
   constexpr const char* kName = "_fused_attention_backward";
   check_operands(kName, query, key, value, attn_mask);
   const Shape s = shape_of(query, key, value);
@@ -272,19 +318,15 @@ std::tuple<Tensor, Tensor, Tensor> fused_attention_backward(
   sizes.back() = s.value_width;
   LAMINA_CHECK(grad_output.sizes() == sizes, kName, ": the gradient must be of size ", sizes,
                "; got ", grad_output);
-  sizes.pop_back();
-  LAMINA_CHECK(logsumexp.sizes() == sizes, kName, ": logsumexp must be of size ", sizes, "; got ",
-               logsumexp);
-  const Tensor sums = contiguous_values(converted(logsumexp, s.type));
   const Tensor g = computing(grad_output, s.type), q = computing(query, s.type),
                k = computing(key, s.type), v = computing(value, s.type),
                m = computing(attn_mask, s.type);
   const Tensor dq = heads_inside(query, s.width, s.type), dk = heads_inside(key, s.width, s.type),
                dv = heads_inside(value, s.value_width, s.type);
   if (s.type == ScalarType::Float64)
-    backward<double>(s, g, q, k, v, m, sums, dq, dk, dv, is_causal, scale);
+    backward<double>(s, g, q, k, v, m, dq, dk, dv, is_causal, scale);
   else
-    backward<float>(s, g, q, k, v, m, sums, dq, dk, dv, is_causal, scale);
+    backward<float>(s, g, q, k, v, m, dq, dk, dv, is_causal, scale);
   return {converted(dq, query.dtype()), converted(dk, key.dtype()), converted(dv, value.dtype())};
 }
 

@@ -74,21 +74,24 @@ bool expandable3(const Tensor& t, int64_t a, int64_t b, int64_t c) {
   return is_expandable(t.sizes(), {a, b, c});
 }
 
-bool scatter_value_fits(const Tensor& self, int64_t dim, const Tensor& index) {
-  const int64_t d = wrap_dim(dim, self.dim(), "scatter");
-  if (index.numel() == 0) return true;
-  if (std::max<int64_t>(index.dim(), 1) != std::max<int64_t>(self.dim(), 1)) return false;
-  for (int64_t i = 0; i < std::min(self.dim(), index.dim()); ++i)
-    if (i != d && index.sizes()[i] > self.sizes()[i]) return false;
+namespace {
+// A tensor without dimensions counts as one with a dimension of size 1.
+bool within(const Tensor& index, const Tensor& t, int64_t free_dim) {
+  const int64_t dims = std::max<int64_t>(index.dim(), 1);
+  if (dims != std::max<int64_t>(t.dim(), 1)) return false;
+  for (int64_t i = 0; i < dims; ++i)
+    if (i != free_dim && (index.dim() ? index.size(i) : 1) > (t.dim() ? t.size(i) : 1))
+      return false;
   return true;
 }
+}  // namespace
+
+bool scatter_value_fits(const Tensor& self, int64_t dim, const Tensor& index) {
+  const int64_t d = wrap_dim(dim, self.dim(), "scatter");
+  return index.numel() == 0 || within(index, self, d);
+}
 bool scatter_fits(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  if (!scatter_value_fits(self, dim, index)) return false;
-  if (index.numel() == 0) return true;
-  if (std::max<int64_t>(index.dim(), 1) != std::max<int64_t>(src.dim(), 1)) return false;
-  for (int64_t i = 0; i < std::min(src.dim(), index.dim()); ++i)
-    if (index.sizes()[i] > src.sizes()[i]) return false;
-  return true;
+  return scatter_value_fits(self, dim, index) && (index.numel() == 0 || within(index, src, -1));
 }
 
 }  // namespace lamina

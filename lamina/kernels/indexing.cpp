@@ -179,8 +179,9 @@ void check_slices(const Tensor& self, int64_t dim, const Tensor& index, const Te
   check_same_type(self, src, op);
   const int64_t d = wrap_dim(dim, self.dim(), op);
   if (self.dim() == 0) {
-    LAMINA_CHECK(src.numel() == 1, op,
-                 ": source of a tensor without dimensions has one element; got ", src);
+    LAMINA_CHECK(src.numel() <= 1 && src.numel() == index.numel() && src.dim() <= 1, op,
+                 ": a tensor without dimensions takes one element for each index; got ", src,
+                 " for index ", index);
     return;
   }
   Sizes expected{std::span<const int64_t>(self.sizes())};

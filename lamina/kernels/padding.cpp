@@ -42,6 +42,7 @@ namespace {
 // Where each place of a padded dimension of `size` comes from.
 std::vector<int64_t> border_map(int64_t size, int64_t before, int64_t after, Border border) {
   std::vector<int64_t> map(static_cast<size_t>(std::max<int64_t>(0, size + before + after)));
+  before = std::max(before, -(int64_t{1} << 62));  // as far out as any place that is further
   for (size_t j = 0; j < map.size(); ++j) {
     int64_t i = static_cast<int64_t>(j) - before;
     switch (border) {

@@ -118,6 +118,14 @@ void copy(const Operand& out, const Operand& in, int ndim, const int64_t* sizes)
   queue::parallel_for(0, plan.num_blocks, grain, work);
 }
 
+bool StreamedCopy::pays(int64_t out_bytes, int64_t in_bytes) {
+  return streams(out_bytes, in_bytes, kStreamDirect);
+}
+void StreamedCopy::piece(void* out, const void* in, int64_t bytes) {
+  if (bytes > 0) level().stream(out, in, bytes);
+}
+void StreamedCopy::end() { level().stream(nullptr, nullptr, 0); }
+
 void store_scalar(void* out, ScalarType type, const Scalar& value) {
   visit(type, [&]<class T>(TypeTag<T>) {
     T v;

@@ -94,6 +94,7 @@ struct Level {
   ConvertLoop convert[kNumSlots][kNumSlots] = {};  // [to][from]; null: by way of float
   MoveLoop move[5] = {};                           // items of 1, 2, 4, 8, 16 bytes
   StreamLoop stream = nullptr;
+  bool streams_results = false;  // computed ones too, not only copies
   FoldLeaf fold_leaf[kNumFolds][detail::kTypeSlots] = {};
   FoldAcross fold_across[kNumFolds][detail::kTypeSlots] = {};
   // *position = first place of the largest [0] or smallest [1] element or of a NaN; n <= kLeaf.

@@ -160,7 +160,28 @@ void Reduction::run() {
   // Folding whole rows into a row suits inputs whose fast dimension is kept, and short reductions.
   const bool fast_kept = kept.size[0] >= 8 && kept.in[0] == in_item;
   const bool short_rows = reduced.n == 1 && reduced.count <= 32 && kept.size[0] >= 64;
-  if (mode == Mode::Fold && (fast_kept || short_rows)) return run_across();
+  const char* no_fold =
+      mode == Mode::Fold ? nullptr : "what is kept of a part is more than one number";
+  const char* not_across = no_fold ? no_fold
+                           : !fast_kept && !short_rows
+                               ? "the elements that are kept are few or not adjacent"
+                               : nullptr;
+  const char* not_rows = no_fold ? no_fold
+                         : !adjacent_rows()
+                             ? "the elements of a row are not adjacent, or are converted"
+                         : reduced.count > kReduceChunk ? "rows are longer than a chunk"
+                                                        : nullptr;
+  if (event::listening()) [[unlikely]] {
+    if (not_across) event::t_listener->on_refusal("rows into a row", not_across);
+    if (not_across && not_rows) event::t_listener->on_refusal("row by row", not_rows);
+    event::report({"tile reduction",
+                   !not_across ? "rows into a row"
+                   : !not_rows ? "row by row"
+                               : "tree of leaves",
+                   isa_name().data(), kept.count * reduced.count});
+  }
+  if (!not_across) return run_across();
+  if (!not_rows) return run_rows();
   run_groups();
 }
 
@@ -439,7 +460,6 @@ void Reduction::finish(const Partial& part, const Place& p) const {
 }
 
 void Reduction::run_groups() {
-  if (adjacent_rows() && reduced.count <= kReduceChunk) return run_rows();
   const bool adjacent = reduced.in[0] == in_item;
   const bool gathers = !adjacent && kept.in[0] == in_item && kept.size[0] > 1;
   const int64_t widest = std::max(item, in_item);
@@ -484,13 +504,6 @@ void Reduction::run_groups() {
     finish(join(join, &partials[static_cast<size_t>(k * chunks)], chunks), place(k));
 }
 
-void reduce(const ReduceCall& call) {
-  if (event::listening()) [[unlikely]] {
-    int64_t elements = 1;
-    for (int i = 0; i < call.ndim; ++i) elements *= call.sizes[i];
-    event::report({"tile reduction", "fixed tree over fixed chunks", isa_name().data(), elements});
-  }
-  Reduction(call).run();
-}
+void reduce(const ReduceCall& call) { Reduction(call).run(); }
 
 }  // namespace lamina::tile

@@ -8,7 +8,8 @@
 namespace lamina::tile {
 
 namespace {
-constexpr int64_t kTile = 512;
+constexpr int64_t kTile = 512;  // kept elements folded at a time, gathered and converted in between
+constexpr int64_t kWideTile = 2048;  // where rows are folded as they lie
 }  // namespace
 
 void Reduction::fold_rows(char* parts, const char* in, int64_t begin, int64_t rows, int64_t cols,
@@ -17,7 +18,7 @@ void Reduction::fold_rows(char* parts, const char* in, int64_t begin, int64_t ro
     const int64_t half = split_point(rows, kRowsPerFold);
     fold_rows(parts, in, begin, half, cols, spare, raw, to);
     char* second = spare;
-    fold_rows(second, in, begin + half, rows - half, cols, spare + kTile * item, raw, to);
+    fold_rows(second, in, begin + half, rows - half, cols, spare + cols * item, raw, to);
     level.fold_across[static_cast<int>(merge_fold)][slot](parts, parts, (second - parts) / item, 2,
                                                           cols);
     return;
@@ -40,7 +41,10 @@ void Reduction::fold_rows(char* parts, const char* in, int64_t begin, int64_t ro
 }
 
 void Reduction::run_across() {
-  const int64_t cols = std::min(kept.size[0], kTile / (std::max(item, in_item) > 8 ? 2 : 1));
+  const bool in_place =
+      plain() && kept.in[0] == in_item && reduced.n == 1 && reduced.in[0] % item == 0;
+  const int64_t widest = (in_place ? kWideTile : kTile) / (std::max(item, in_item) > 8 ? 2 : 1);
+  const int64_t cols = std::min(kept.size[0], widest);
   const int64_t tiles = (kept.size[0] + cols - 1) / cols;
   const int64_t outer = kept.count / kept.size[0];
   // Rows of a chunk: a power of two times kRowsPerFold, so that chunking does not change the tree.
@@ -57,7 +61,7 @@ void Reduction::run_across() {
   queue::parallel_for(0, outer * tiles * chunks, std::max<int64_t>(1, kParallelGrain / work),
                       [&](int64_t b, int64_t e) {
                         const auto spare = std::make_unique_for_overwrite<char[]>(
-                            static_cast<size_t>(levels * kTile * item));
+                            static_cast<size_t>(levels * cols * item));
                         alignas(64) char raw[kRowsPerFold * kTile * 8];
                         alignas(64) char to[kRowsPerFold * kTile * 8];
                         for (int64_t task = b; task < e; ++task) {
@@ -69,7 +73,7 @@ void Reduction::run_across() {
                           const int64_t begin = chunk * chunk_rows;
                           fold_rows(spare.get(), place(first).in, begin,
                                     std::min(chunk_rows, reduced.count - begin), count,
-                                    spare.get() + kTile * item, raw, to);
+                                    spare.get() + cols * item, raw, to);
                           if (chunks == 1)
                             write(spare.get(), first, count);
                           else

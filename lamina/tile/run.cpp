@@ -123,7 +123,7 @@ bool Machine::prepare() {
   for (int i = 0; i < num_ins; ++i) in_bytes += plan.bytes(num_outs + i);
   for (int o = 0; o < num_outs; ++o) {
     stream_out[o] = call.outs[o].dtype == type[program.outputs[o]] &&
-                    plan.stride[0][o] == plan.item[o] &&
+                    plan.stride[0][o] == plan.item[o] && level.streams_results &&
                     streams(plan.bytes(o), in_bytes, kStreamBlocks);
     for (int i = 0; i < num_ins && stream_out[o]; ++i)
       stream_out[o] = !overlap(plan, o, num_outs + i);
@@ -248,30 +248,41 @@ void Machine::work(int64_t begin, int64_t end) const {
     }
 }
 
-// One instruction over adjacent operands of the right types: no blocks, no registers.
-bool run_direct(const Call& call, const Program& program) {
-  if (program.num_instr != 1 || program.num_outputs != 1 || reads_numbers(program)) return false;
+// One instruction over adjacent operands of the right types is one loop: no blocks, no registers.
+// Why a call is not of that kind; null where it is.
+const char* refuses_direct(const Call& call, const Program& program) {
+  if (program.num_instr != 1 || program.num_outputs != 1) return "more than one operation";
   const Instr& instr = program.code[0];
-  if (program.outputs[0] != instr.dst || instr.dst < program.num_inputs) return false;
+  if (program.outputs[0] != instr.dst || instr.dst < program.num_inputs)
+    return "the result is an operand";
+  if (reads_numbers(program)) return "a number beside the tensors";
   int64_t expected[kMaxDims];
   int64_t numel = 1;
   for (int d = call.ndim - 1; d >= 0; --d) {
     expected[d] = numel;
     numel *= call.sizes[d];
   }
-  if (numel == 0) return true;
-  const auto matches = [&](const Operand& operand, RegClass c) {
+  const auto mismatch = [&](const Operand& operand, RegClass c) -> const char* {
     const ScalarType type = c == RegClass::B   ? ScalarType::Bool
                             : c == RegClass::R ? to_real(call.compute)
                                                : call.compute;
-    if (operand.dtype != type) return false;
+    if (operand.dtype != type) return "an operand is converted on its way";
     for (int d = 0; d < call.ndim; ++d)
-      if (call.sizes[d] != 1 && operand.strides[d] != expected[d]) return false;
-    return true;
+      if (call.sizes[d] != 1 && operand.strides[d] != expected[d])
+        return "an operand is broadcast or its elements are not adjacent";
+    return nullptr;
   };
-  if (!matches(call.outs[0], program.classes[instr.dst])) return false;
+  if (const char* why = mismatch(call.outs[0], program.classes[instr.dst])) return why;
   for (int i = 0; i < program.num_inputs; ++i)
-    if (!matches(call.ins[i], program.classes[i])) return false;
+    if (const char* why = mismatch(call.ins[i], program.classes[i])) return why;
+  return nullptr;
+}
+
+void run_direct(const Call& call, const Program& program) {
+  const Instr& instr = program.code[0];
+  int64_t numel = 1;
+  for (int d = 0; d < call.ndim; ++d) numel *= call.sizes[d];
+  if (numel == 0) return;
   const DirectLoop loop = direct_loop(instr.op, call.compute);
   LAMINA_INTERNAL_CHECK(loop != nullptr, op_info(instr.op).name, " has no loop for ", call.compute);
   const OpInfo& info = op_info(instr.op);
@@ -288,7 +299,7 @@ bool run_direct(const Call& call, const Program& program) {
     in_bytes += item[s] * numel;
     in_place = in_place || data[s] == data[0];
   }
-  if (!in_place && streams(item[0] * numel, in_bytes, kStreamDirect)) {
+  if (!in_place && level().streams_results && streams(item[0] * numel, in_bytes, kStreamDirect)) {
     const StreamLoop stream = level().stream;
     queue::parallel_for(0, numel, kParallelGrain, [&](int64_t b, int64_t e) {
       alignas(64) char block[kStreamBytes];
@@ -300,13 +311,12 @@ bool run_direct(const Call& call, const Program& program) {
       }
       stream(nullptr, nullptr, 0);
     });
-    return true;
+    return;
   }
   queue::parallel_for(0, numel, kParallelGrain, [&](int64_t b, int64_t e) {
     loop(data[0] + b * item[0], data[1] + b * item[1], data[2] + b * item[2], data[3] + b * item[3],
          e - b);
   });
-  return true;
 }
 
 }  // namespace
@@ -315,11 +325,14 @@ const Program& one_op(Op op) { return *kOneOps.program[static_cast<int>(op)]; }
 const Program& copy_program() { return kCopy; }
 
 namespace {
-[[gnu::cold]] void report(const Call& call, const Program& program) {
+[[gnu::cold]] void report(const Call& call, const Program& program, const char* refused) {
   int64_t elements = 1;
   for (int i = 0; i < call.ndim; ++i) elements *= call.sizes[i];
   const bool one = program.num_instr == 1;
-  event::report({one ? "tile operation" : "tile program",
+  if (refused) event::t_listener->on_refusal("direct loop", refused);
+  event::report({!refused ? "direct loop"
+                 : one    ? "tile operation"
+                          : "tile program",
                  one ? op_info(program.code[0].op).name.data() : "several operations",
                  isa_name().data(), elements});
 }
@@ -329,9 +342,10 @@ void run(const Call& call) {
   const Program& program = *call.program;
   if (program.num_instr == 0 && program.num_outputs == 1 && program.outputs[0] < program.num_inputs)
     return copy(call.outs[0], call.ins[program.outputs[0]], call.ndim, call.sizes);
+  const char* refused = refuses_direct(call, program);
   if (event::listening()) [[unlikely]]
-    report(call, program);
-  if (run_direct(call, program)) return;
+    report(call, program, refused);
+  if (!refused) return run_direct(call, program);
   Machine machine(call);
   if (!machine.prepare()) return;
   const Plan& plan = machine.plan;

@@ -394,6 +394,7 @@ def tensor_split(input, indices_or_sections, dim=0):
     return tuple(input.narrow(dim, a, max(b - a, 0)) for a, b in zip(bounds, bounds[1:]))
 
 
+@overridable
 def hsplit(input, indices_or_sections):
     """tensor_split along the second dimension; of vectors along their only one."""
     if input.dim() == 0:
@@ -401,6 +402,7 @@ def hsplit(input, indices_or_sections):
     return tensor_split(input, indices_or_sections, 0 if input.dim() == 1 else 1)
 
 
+@overridable
 def vsplit(input, indices_or_sections):
     """tensor_split along the first dimension."""
     if input.dim() < 2:
@@ -408,6 +410,7 @@ def vsplit(input, indices_or_sections):
     return tensor_split(input, indices_or_sections, 0)
 
 
+@overridable
 def dsplit(input, indices_or_sections):
     """tensor_split along the third dimension."""
     if input.dim() < 3:
@@ -577,32 +580,38 @@ def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     raise missing(f"torch.linalg.norm with ord={ord!r} of matrices")
 
 
+@overridable
 def get_device(input):
     """The index of the tensor's device; -1 for the CPU."""
     _tensor("get_device", input)
     return input.get_device()
 
 
+@overridable
 def is_signed(input):
     """Whether the element type has a sign."""
     return input.is_signed()
 
 
+@overridable
 def is_inference(input):
     """Whether the tensor was made under inference_mode."""
     return input.is_inference()
 
 
+@overridable
 def is_same_size(input, other):
     """Whether both have the same sizes."""
     return input.is_same_size(other)
 
 
+@overridable
 def resize_as_(input, the_template, *, memory_format=None):
     """Resize in place to the sizes of another tensor."""
     return input.resize_(the_template.shape)
 
 
+@overridable
 def detach_(input):
     """Forget the history, in place."""
     return input.detach_()

@@ -96,6 +96,8 @@ def _does_not_fit(text):
     """Whether an error says that arguments do not fit an overload's schema."""
     if text.startswith("Unknown keyword argument for operator"):
         return True
+    if text.endswith("cannot be converted to Scalar"):
+        return True
     ends = ("() Expected a value of type", "() is missing", "() takes fewer", "() got multiple")
     return any(end in text for end in ends)
 
@@ -122,7 +124,9 @@ class OpOverloadPacket:
             raise AttributeError(
                 f"The underlying op of '{self}' has no overload name '{overload_name}'"
             )
-        return overload(self._qualified_name + ("." + plain if plain else ""))
+        found = overload(self._qualified_name + ("." + plain if plain else ""))
+        setattr(self, overload_name, found)
+        return found
 
     def __call__(self, *args, **kwargs):
         problem = None
@@ -195,13 +199,13 @@ def overload(full_name):
 
 def _names():
     """Overload names by qualified name."""
-    known = tuple(_C._dispatch_get_all_op_names())
-    if known != _indexed[0]:
-        _indexed[:] = known, _index(known)
+    generation = _C._dispatch_operator_generation()
+    if generation != _indexed[0]:
+        _indexed[:] = generation, _index(_C._dispatch_get_all_op_names())
     return _indexed[1]
 
 
-_indexed = [None, {}]  # the names of the last look, and their table
+_indexed = [0, {}]  # the generation of the last look, and its table
 
 
 def _index(known):
@@ -209,6 +213,8 @@ def _index(known):
     for full in known:
         base, _, overload_name = full.partition(".")
         table.setdefault(base, []).append(overload_name)
+    for names in table.values():  # a tensor of one element would fit a number, too
+        names.sort(key=lambda name: "Scalar" in name)
     return table
 
 

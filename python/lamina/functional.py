@@ -4,15 +4,81 @@ from lamina import _C
 from lamina._per_sample import per_sample
 
 
+def _misfit(function, args, kwargs, error):
+    """TypeError about an argument that is no tensor, where that is what an AttributeError comes from, else None."""
+    if isinstance(error.obj, _C.Tensor) or not hasattr(_C.Tensor, error.name or ""):
+        return None
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    given = [(names[i] if i < len(names) else f"{i}", i, value) for i, value in enumerate(args)]
+    given += [(name, names.index(name) if name in names else i, kwargs[name])
+              for i, name in enumerate(kwargs, len(args))]  # fmt: skip
+    kind = type(error.obj).__name__
+    for name, position, value in given:
+        if value is error.obj:
+            return TypeError(
+                f"{function.__name__}(): argument '{name}' (position {position + 1}) must be Tensor, not {kind}"
+            )
+        if isinstance(value, (list, tuple)):
+            for i, item in enumerate(value):
+                if item is error.obj:
+                    return TypeError(
+                        f"{function.__name__}(): expected Tensor as element {i} of argument '{name}' "
+                        f"(position {position + 1}), but got {kind}"
+                    )
+    return None
+
+
+# What arguments of these names must be, wherever they appear.
+_KINDS = {
+    bool: (
+        "keepdim sorted return_inverse return_counts right out_int32 density replacement with_replacement "
+        "descending largest zero_infinity assume_unique invert wrap as_tuple"
+    ),
+    str: "indexing interpolation",
+}
+_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+
+
 def overridable(function):
-    """Gives a function the protocol of __torch_function__; lists among the arguments are looked into."""
+    """Gives a function the protocol of __torch_function__, and TypeError for arguments that should have been tensors.
+
+    Lists among the arguments are looked into. Flags must be bools.
+    """
+    code = function.__code__
+    named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    positional = named[: code.co_argcount]
+    presets = dict(zip(reversed(positional), reversed(function.__defaults__ or ())))
+    presets.update(function.__kwdefaults__ or {})
+    kinds = [
+        (positional.index(name) if name in positional else None, name, _KIND_OF[name])
+        for name in named
+        if name in _KIND_OF and presets.get(name, False) is not None
+    ]
 
     def wrapped(*args, **kwargs):
         relevant = [*args, *kwargs.values()]
         relevant += [x for a in relevant if isinstance(a, (list, tuple)) for x in a]
         if _C._has_torch_function(relevant):
             return _C._handle_torch_function(wrapped, relevant, args, kwargs)
-        return function(*args, **kwargs)
+        for i, name, kind in kinds:
+            if name in kwargs:
+                value = kwargs[name]
+            elif i is not None and i < len(args):
+                value = args[i]
+            else:
+                continue
+            if not isinstance(value, kind):
+                raise TypeError(
+                    f"{function.__name__}(): argument '{name}' must be {kind.__name__}, not {type(value).__name__}"
+                )
+        try:
+            return function(*args, **kwargs)
+        except AttributeError as error:
+            misfit = _misfit(function, args, kwargs, error)
+            if misfit is None:
+                raise
+        raise misfit
 
     for name in ("__name__", "__qualname__", "__doc__", "__module__"):
         setattr(wrapped, name, getattr(function, name))

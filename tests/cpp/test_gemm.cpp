@@ -146,8 +146,12 @@ TEST(Gemm, KernelsAgreeInIntegers) {
 template <class T>
 void check_small_floats() {
   std::mt19937 random(3);
-  for (auto [m, n, k] : {std::array{5, 7, 9}, std::array{70, 40, 300}, std::array{128, 128, 600}}) {
-    auto a = make<T>(m, k, kRows, random), b = make<T>(k, n, kCols, random),
+  // Odd and even k, one piece of k and several, both operands along and across their rows.
+  for (auto [m, n, k, a_layout, b_layout] :
+       {std::tuple{5, 7, 9, kRows, kCols}, std::tuple{70, 40, 300, kRows, kCols},
+        std::tuple{128, 128, 600, kRows, kRows}, std::tuple{37, 70, 75, kCols, kRows},
+        std::tuple{25, 64, 1031, kCols, kCols}, std::tuple{40, 300, 77, kRows, kRows}}) {
+    auto a = make<T>(m, k, a_layout, random), b = make<T>(k, n, b_layout, random),
          c = make<T>(m, n, kRows, random);
     cpu::Gemm g = describe(a, b, c, m, n, k);
     cpu::gemm(g);

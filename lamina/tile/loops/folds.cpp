@@ -1,6 +1,9 @@
 // Folds of adjacent values into one, and of rows into a row. Lanes are fixed in number, so every
 // level computes the same bits.
 #include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "lamina/tile/loops/elementwise.h"
 
@@ -110,6 +113,32 @@ template <class T>
 inline constexpr int kFoldLanes = 128 / int(sizeof(T));
 constexpr int kRegisters = 128 / kVectorBytes;
 
+// `left` elements at x, or as many as a vector holds, padded with the neutral element.
+template <class F, class T>
+[[gnu::always_inline]] inline typename VectorOf<T>::type load_padded(const T* x, int64_t left) {
+  using V = typename VectorOf<T>::type;
+  constexpr int W = kVectorBytes / int(sizeof(T));
+  const V neutral = F::template start<T>() - V{};
+#if defined(__AVX512F__)
+  const uint64_t lanes = left >= W ? ~uint64_t{0} : left > 0 ? (uint64_t{1} << left) - 1 : 0;
+  if constexpr (sizeof(T) == 1)
+    return (V)_mm512_mask_loadu_epi8((__m512i)neutral, __mmask64(lanes), x);
+  else if constexpr (sizeof(T) == 2)
+    return (V)_mm512_mask_loadu_epi16((__m512i)neutral, __mmask32(lanes), x);
+  else if constexpr (sizeof(T) == 4)
+    return (V)_mm512_mask_loadu_epi32((__m512i)neutral, __mmask16(lanes), x);
+  else
+    return (V)_mm512_mask_loadu_epi64((__m512i)neutral, __mmask8(lanes), x);
+#else
+  V v = neutral;
+  if (left >= W)
+    __builtin_memcpy(&v, x, sizeof v);
+  else
+    for (int j = 0; j < left; ++j) v[j] = x[j];
+  return v;
+#endif
+}
+
 // kParts adjacent numbers make up an element: two for the sum of complex values.
 template <class F, class T, int kParts = 1>
 [[gnu::always_inline]] inline void fold_one_leaf(void* part, const T* x, int64_t n) {
@@ -132,16 +161,7 @@ template <class F, class T, int kParts = 1>
     // The rest, padded with the neutral element.
 #pragma GCC unroll 8
     for (int u = 0; u < kRegisters; ++u) {
-      const int64_t left = n - i - u * W;
-      V v;
-      if (left >= W) {
-        __builtin_memcpy(&v, x + i + u * W, sizeof v);
-      } else {
-        alignas(64) T rest[W];
-        for (int j = 0; j < W; ++j) rest[j] = F::template start<T>();
-        for (int j = 0; j < left; ++j) rest[j] = x[i + u * W + j];
-        __builtin_memcpy(&v, rest, sizeof v);
-      }
+      const V v = load_padded<F, T>(x + i + u * W, n - i - u * W);
       acc[u] = F::f(acc[u], F::take(v));
     }
   }
@@ -167,27 +187,26 @@ void fold_leaf(void* parts, const void* in, int64_t n) {
   fold_one_leaf<F, T, kParts>(p, x, n);
 }
 
-template <class F, class T, int kParts = 1>
-void fold_across(void* parts, const void* in, int64_t stride, int64_t rows, int64_t n) {
+// Columns [j, j + L) of the rows, as many times as n has room for them; a multiple of the row's
+// bytes that one pass takes keeps few streams of memory going at once. Returns the first column
+// that is left.
+template <class F, class T, int kVectors>
+[[gnu::always_inline]] inline int64_t fold_columns(T* p, const T* x, int64_t stride, int64_t rows,
+                                                   int64_t j, int64_t n) {
   using V = typename VectorOf<T>::type;
-  constexpr int L = kFoldLanes<T>;
   constexpr int W = kVectorBytes / int(sizeof(T));
-  auto* x = static_cast<const T*>(in);
-  auto* p = static_cast<T*>(parts);
-  n *= kParts;
-  stride *= kParts;
-  int64_t j = 0;
+  constexpr int L = kVectors * W;
   for (; j + L <= n; j += L) {
-    V acc[kRegisters];
+    V acc[kVectors];
 #pragma GCC unroll 8
-    for (int u = 0; u < kRegisters; ++u) {
+    for (int u = 0; u < kVectors; ++u) {
       __builtin_memcpy(&acc[u], x + j + u * W, sizeof(V));
       acc[u] = F::take(acc[u]);
     }
     for (int64_t r = 1; r < rows; ++r) {
       const T* row = x + r * stride + j;
 #pragma GCC unroll 8
-      for (int u = 0; u < kRegisters; ++u) {
+      for (int u = 0; u < kVectors; ++u) {
         V v;
         __builtin_memcpy(&v, row + u * W, sizeof v);
         acc[u] = F::f(acc[u], F::take(v));
@@ -195,6 +214,17 @@ void fold_across(void* parts, const void* in, int64_t stride, int64_t rows, int6
     }
     __builtin_memcpy(p + j, acc, sizeof acc);
   }
+  return j;
+}
+
+template <class F, class T, int kParts = 1>
+void fold_across(void* parts, const void* in, int64_t stride, int64_t rows, int64_t n) {
+  auto* x = static_cast<const T*>(in);
+  auto* p = static_cast<T*>(parts);
+  n *= kParts;
+  stride *= kParts;
+  int64_t j = fold_columns<F, T, 8>(p, x, stride, rows, 0, n);
+  j = fold_columns<F, T, 1>(p, x, stride, rows, j, n);
   for (; j < n; ++j) {
     T acc = T(F::take(x[j]));
     for (int64_t r = 1; r < rows; ++r) acc = T(F::f(acc, T(F::take(x[r * stride + j]))));

@@ -156,7 +156,12 @@ void move(void* out_v, int64_t out_row, int64_t out_col, const void* in_v, int64
   }
 }
 
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+constexpr int64_t kStreamBytes = 64;
+[[gnu::always_inline]] inline void stream_one(char* out, const char* in) {
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(out), _mm512_loadu_si512(in));
+}
+#elif defined(__AVX2__)
 constexpr int64_t kStreamBytes = 32;
 [[gnu::always_inline]] inline void stream_one(char* out, const char* in) {
   _mm256_stream_si256(reinterpret_cast<__m256i*>(out),
@@ -200,6 +205,11 @@ void fill_moves(Level& l) {
   l.move[3] = move<uint64_t>;
   l.move[4] = move<Item16>;
   l.stream = stream;
+#if !defined(__AVX512F__)
+  // Where there is AVX-512, the way through a block of the first cache costs more than it saves
+  // (docs/decisions/0003-tile-machine.md).
+  l.streams_results = true;
+#endif
 }
 
 }  // namespace lamina::tile::LAMINA_TILE_LEVEL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lamina
 from lamina._per_sample import per_sample
+from lamina.functional import overridable
 from lamina.nn.functional._reduction import reduction_code
 
 
@@ -51,6 +52,7 @@ def _padded(targets, lengths, n):
     return targets if targets.shape[1] else targets.new_zeros((n, 1))
 
 
+@overridable
 @per_sample
 def ctc_loss(
     log_probs,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import lamina
+from lamina.functional import overridable
 
 
+@overridable
 def pdist(input, p: float = 2.0):
     """The `p`-norms of the differences of all pairs of rows i < j: (n, m) gives (n * (n - 1) / 2,).
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lamina
+from lamina import _C
 from lamina.nn import functional as F
 from lamina.nn import init
 from lamina.nn.modules.linear import NonDynamicallyQuantizableLinear
@@ -207,16 +208,17 @@ class MultiheadAttention(Module):
 
     def _self_attention(self, x, is_causal):
         """What forward gives for one input in three places and no mask but the causal one, with fewer steps."""
-        a, b, e = x.shape
-        projected = F.linear(x, self.in_proj_weight, self.in_proj_bias)
-        projected = projected.view(a, b, 3, self.num_heads, self.head_dim)
-        first = (2, 0, 3, 1, 4) if self.batch_first else (2, 1, 3, 0, 4)
-        q, k, v = projected.permute(first).unbind(0)
-        p = self.dropout if self.training else 0.0
-        output = F.scaled_dot_product_attention(q, k, v, None, p, is_causal)
-        back = (0, 2, 1, 3) if self.batch_first else (2, 0, 1, 3)
-        output = output.permute(back).reshape(a, b, e)
-        return F.linear(output, self.out_proj.weight, self.out_proj.bias)
+        return _C._self_attention(
+            x,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            dropout_p=self.dropout if self.training else 0.0,
+            is_causal=is_causal,
+            batch_first=self.batch_first,
+        )
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
         """Both masks as one, and what it is: 0 `attn_mask`, 1 `key_padding_mask`, 2 both (n, heads, l, s), None none."""
