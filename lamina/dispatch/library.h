@@ -63,7 +63,11 @@ Kernel fallback_for(DispatchKey key);
 BoxedKernel builtin_fallback(DispatchKey key);
 
 // Every operator of the op list, sorted by full name; generated.
-extern const Operator* const kStaticOperators[];
+struct StaticOperator {
+  const Operator* op;
+  const OperatorInfo* info;
+};
+extern const StaticOperator kStaticOperators[];
 extern const size_t kNumStaticOperators;
 
 }  // namespace lamina::dispatch

@@ -45,11 +45,12 @@ def overridable(function):
 
     Lists among the arguments are looked into. Flags must be bools.
     """
-    code = function.__code__
+    shown = getattr(function, "__wrapped__", function)  # under per_sample
+    code = shown.__code__
     named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     positional = named[: code.co_argcount]
-    presets = dict(zip(reversed(positional), reversed(function.__defaults__ or ())))
-    presets.update(function.__kwdefaults__ or {})
+    presets = dict(zip(reversed(positional), reversed(shown.__defaults__ or ())))
+    presets.update(shown.__kwdefaults__ or {})
     kinds = [
         (positional.index(name) if name in positional else None, name, _KIND_OF[name])
         for name in named
@@ -75,7 +76,7 @@ def overridable(function):
         try:
             return function(*args, **kwargs)
         except AttributeError as error:
-            misfit = _misfit(function, args, kwargs, error)
+            misfit = _misfit(shown, args, kwargs, error)
             if misfit is None:
                 raise
         raise misfit
