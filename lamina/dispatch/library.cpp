@@ -35,8 +35,9 @@ State& state() {
 
 // Whether "name" or "name.overload" comes before `full_name` in the order of characters. No string
 // is made: this is on the way of every call by name.
-bool comes_before(const StaticOperator& o, std::string_view full_name) {
-  const std::string_view parts[] = {o.info->name, *o.info->overload ? "." : "", o.info->overload};
+bool comes_before(const Operator* op, std::string_view full_name) {
+  const std::string_view parts[] = {op->info().name, *op->info().overload ? "." : "",
+                                    op->info().overload};
   for (const std::string_view part : parts) {
     const int order = part.compare(full_name.substr(0, part.size()));
     if (order != 0) return order < 0;
@@ -49,13 +50,13 @@ const Operator* find_static(std::string_view full_name) {
   const auto* end = kStaticOperators + kNumStaticOperators;
   const auto* it = std::lower_bound(kStaticOperators, end, full_name, comes_before);
   if (it == end) return nullptr;
-  const OperatorInfo& info = *it->info;
+  const OperatorInfo& info = (*it)->info();
   const size_t name = std::strlen(info.name), overload = std::strlen(info.overload);
   // It does not come before; it is the one if it is as long and begins so.
   const bool same = full_name.size() == name + (overload ? overload + 1 : 0) &&
                     full_name.starts_with(info.name) && full_name.ends_with(info.overload) &&
                     (!overload || full_name[name] == '.');
-  return same ? it->op : nullptr;
+  return same ? *it : nullptr;
 }
 
 struct ParsedName {
@@ -129,7 +130,7 @@ const Operator* find_operator(std::string_view full_name) {
 std::vector<std::string> all_operator_names() {
   std::vector<std::string> names;
   for (size_t i = 0; i < kNumStaticOperators; ++i)
-    names.push_back(kStaticOperators[i].op->full_name());
+    names.push_back(kStaticOperators[i]->full_name());
   State& s = state();
   const std::lock_guard lock(detail::registration_mutex());
   for (const auto& [name, op] : s.operators)
@@ -161,7 +162,7 @@ Library::~Library() {
   for (const std::string& name : operators_) s.operators[name]->defined = false;
   if (!operators_.empty()) s.generation.fetch_add(1, std::memory_order_release);
   if (!fallbacks_.empty())
-    for (size_t i = 0; i < kNumStaticOperators; ++i) kStaticOperators[i].op->forget_resolutions();
+    for (size_t i = 0; i < kNumStaticOperators; ++i) kStaticOperators[i]->forget_resolutions();
 }
 
 std::string Library::qualify(std::string_view name) const {
@@ -231,14 +232,14 @@ void Library::fallback(DispatchKey key, BoxedKernel kernel) {
   const std::lock_guard lock(detail::registration_mutex());
   s.fallbacks[key].push_back(Kernel{nullptr, kernel, false, where_});
   fallbacks_.push_back(key);
-  for (size_t i = 0; i < kNumStaticOperators; ++i) kStaticOperators[i].op->forget_resolutions();
+  for (size_t i = 0; i < kNumStaticOperators; ++i) kStaticOperators[i]->forget_resolutions();
 }
 void Library::fallthrough(DispatchKey key) {
   State& s = state();
   const std::lock_guard lock(detail::registration_mutex());
   s.fallbacks[key].push_back(Kernel{nullptr, nullptr, true, where_});
   fallbacks_.push_back(key);
-  for (size_t i = 0; i < kNumStaticOperators; ++i) kStaticOperators[i].op->forget_resolutions();
+  for (size_t i = 0; i < kNumStaticOperators; ++i) kStaticOperators[i]->forget_resolutions();
 }
 
 namespace detail {

@@ -63,11 +63,7 @@ Kernel fallback_for(DispatchKey key);
 BoxedKernel builtin_fallback(DispatchKey key);
 
 // Every operator of the op list, sorted by full name; generated.
-struct StaticOperator {
-  const Operator* op;
-  const OperatorInfo* info;
-};
-extern const StaticOperator kStaticOperators[];
+extern const Operator* const kStaticOperators[];
 extern const size_t kNumStaticOperators;
 
 }  // namespace lamina::dispatch

@@ -14,9 +14,6 @@
 #include "lamina/dispatch/local_state.h"
 #include "lamina/dispatch/value.h"
 
-// Known inside of the library only: no entry in its table of symbols.
-#define LAMINA_HIDDEN __attribute__((visibility("hidden")))
-
 namespace lamina::dispatch {
 
 class Operator;
@@ -58,17 +55,11 @@ struct RuntimeKernels;  // what libraries registered for one operator
 
 class Operator {
  public:
-  // Of the op list: it starts as zeros, which take no room in the library, and finds its info by
-  // its place.
-  constexpr Operator() = default;
-  explicit Operator(const OperatorInfo* info) : info_(info) {}
+  constexpr explicit Operator(const OperatorInfo* info) : info_(info) {}
   Operator(const Operator&) = delete;
   Operator& operator=(const Operator&) = delete;
 
-  const OperatorInfo& info() const {
-    const OperatorInfo* i = info_.load(std::memory_order_relaxed);
-    return i ? *i : find_info();
-  }
+  const OperatorInfo& info() const { return *info_; }
   std::string full_name() const;  // "aten::add.Tensor"
 
   // The kernel that a call with these keys runs, with the keys that have nothing to do taken out of
@@ -102,9 +93,7 @@ class Operator {
   RawKernel resolve(KeySet& keys) const;
   [[noreturn]] void raise_missing(KeySet keys) const;
 
-  const OperatorInfo& find_info() const;
-
-  mutable std::atomic<const OperatorInfo*> info_{nullptr};
+  const OperatorInfo* info_;
   mutable std::atomic<uint64_t> skipped_{0};
   mutable std::atomic<RawKernel> table_[kNumDispatchKeys] = {};
   mutable std::atomic<RuntimeKernels*> runtime_{nullptr};

@@ -122,7 +122,7 @@ void serve_random_operators() {
   std::call_once(once, [] {
     static auto* library = new dispatch::Library("aten", "lamina/transforms/random.cpp");
     for (size_t i = 0; i < dispatch::kNumStaticOperators; ++i) {
-      const Operator& op = *dispatch::kStaticOperators[i].op;
+      const Operator& op = *dispatch::kStaticOperators[i];
       if (op.info().vmap == static_cast<uint32_t>(VmapRule::random))
         library->implement(op.full_name().substr(6), DispatchKey::FuncTorchVmapMode, random_kernel);
     }
