@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from derivative_cases_linalg import linalg_cases
 from derivative_cases_network import network_cases
 from derivative_cases_spatial import spatial_cases
 
@@ -109,6 +110,7 @@ RANGES = {
     "_clamp": [(-1.0, 3.0), (0.0, 0.1), (1.0, 1.1)],
     "copysign": [(-2.0, 2.0), (-2.0, 2.0)],
     "atan2": [(-2.0, 2.0), (-2.0, 2.0)],
+    "_nextafter": [(0.2, 1.3), (1.5, 2.0)],
 }
 NUMBERS = {
     "alpha": 1.5,
@@ -231,6 +233,12 @@ def _cases(dtype):
 
             yield spread(name, seeded, m, inplace=True)
     if real:
+
+        def counts(t):
+            lamina.manual_seed(3)
+            return call("aten::poisson", t.abs() + 1)
+
+        yield spread("poisson", counts, m)
         for form in ("scatter_reduce", "scatter_reduce_"):
             for reduce in ("sum", "prod", "mean", "amax", "amin"):
                 for include in (True, False):
@@ -463,12 +471,17 @@ def operators():
     return read(ROOT / "ops")
 
 
+def _refuses(op):
+    """Whether the derivative is an error."""
+    return all("no_derivative(" in text for text in op.gradients.formulas.values())
+
+
 def differentiable_names(ops):
     """Full names of all operators with a gradient, in-place forms included."""
     return {
         f"aten::{f.schema.full_name}"
         for op in ops
-        if op.gradients.absent is None
+        if op.gradients.absent is None and not _refuses(op)
         for f in (op.functional, op.inplace)
         if f
     }
@@ -483,6 +496,7 @@ def cases(dtype):
                 yield from _pointwise(op, dtype, 10 * seed)
     yield from _cases(dtype)
     yield from spatial_cases(dtype, Case, _shaped)
+    yield from linalg_cases(dtype, Case, _shaped)
     if dtype == F64:
         yield from network_cases(Case, _shaped)
     yield from _composites(dtype)

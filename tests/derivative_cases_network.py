@@ -19,29 +19,29 @@ def network_cases(case, shaped):
     eps = 1e-3
     rows = (3, 2, 2)
     yield of(
-        "native_layer_norm", lambda x, w, b: first("native_layer_norm", x, [2], w, b, eps), rows, (2,), (2,)
+        "_layer_norm", lambda x, w, b: first("_layer_norm", x, [2], w, b, eps), rows, (2,), (2,)
     )  # fmt: skip
     yield of(
-        "native_layer_norm", lambda x, b: first("native_layer_norm", x, [2, 2], None, b, eps), rows, (2, 2)
+        "_layer_norm", lambda x, b: first("_layer_norm", x, [2, 2], None, b, eps), rows, (2, 2)
     )  # fmt: skip
-    yield of("native_layer_norm", lambda x: first("native_layer_norm", x, [3, 2, 2], None, None, eps), rows)  # fmt: skip
+    yield of("_layer_norm", lambda x: first("_layer_norm", x, [3, 2, 2], None, None, eps), rows)  # fmt: skip
     yield of("_fused_rms_norm", lambda x, w: first("_fused_rms_norm", x, [2, 2], w, eps), rows, (2, 2))  # fmt: skip
     yield of("_fused_rms_norm", lambda x: first("_fused_rms_norm", x, [2], None, None), rows)
     planes = (2, 4, 3)
     yield of(
-        "native_group_norm",
-        lambda x, w, b: first("native_group_norm", x, w, b, 2, 4, 3, 2, eps),
+        "_group_norm",
+        lambda x, w, b: first("_group_norm", x, w, b, 2, 4, 3, 2, eps),
         planes,
         (4,),
         (4,),
     )
     yield of(
-        "native_group_norm",
-        lambda x, w: first("native_group_norm", x, w, None, 2, 4, 1, 1, eps),
+        "_group_norm",
+        lambda x, w: first("_group_norm", x, w, None, 2, 4, 1, 1, eps),
         (2, 4),
         (4,),
     )
-    yield of("native_group_norm", lambda x: first("native_group_norm", x, None, None, 2, 4, 3, 4, eps), planes)  # fmt: skip
+    yield of("_group_norm", lambda x: first("_group_norm", x, None, None, 2, 4, 3, 4, eps), planes)  # fmt: skip
     for sizes in (planes, (5, 2), (2, 2, 2, 3)):
         c = (sizes[1],)
         mean = lamina.linspace(-0.2, 0.3, c[0], dtype=F64)
@@ -50,12 +50,21 @@ def network_cases(case, shaped):
             def batch_norm(x, w=None, b=None, mean=mean, training=training):
                 # Copies: training moves the statistics.
                 stats = (mean.clone(), mean.exp())
-                return first("native_batch_norm", x, w, b, *stats, training, 0.1, eps)
+                return first("_batch_norm", x, w, b, *stats, training, 0.1, eps)
 
-            yield of("native_batch_norm", batch_norm, sizes, c, c)
-            yield of("native_batch_norm", batch_norm, sizes)
-            yield of("native_batch_norm", lambda x, b, f=batch_norm: f(x, None, b), sizes, c)
+            yield of("_batch_norm", batch_norm, sizes, c, c)
+            yield of("_batch_norm", batch_norm, sizes)
+            yield of("_batch_norm", lambda x, b, f=batch_norm: f(x, None, b), sizes, c)
     f = lamina.nn.functional
+    yield of("_tied", lambda x, y: call("aten::_tied", x, y), (2, 3), (4,))
+    for i in (0, 1, 2):
+        yield of(
+            "native_group_norm",
+            lambda x, w, b, i=i: call("aten::native_group_norm", x, w, b, 2, 4, 3, 2, eps)[i],
+            planes,
+            (4,),
+            (4,),
+        )
     yield of("instance_norm", lambda x, w, b: f.instance_norm(x, weight=w, bias=b), planes, (4,), (4,))  # fmt: skip
     yield of("_norm2", lambda x: call("aten::_norm2", x, [1]), (2, 3))
     yield of("_norm2", lambda x: call("aten::_norm2", x, None, True), (2, 3))

@@ -80,16 +80,16 @@ def test_missing_names_raise_where_they_are_used():
         from torch.utils.data.dataloader import _BaseDataLoaderIter
         class Derived(FSDP): pass
         def annotated(x: torch.fx.GraphModule | None, op=torch.distributed.ReduceOp.SUM): pass
-        for use in (Derived, FSDP, lambda: torch.istft(1), lambda: bool(torch.fx.symbolic_trace)):
+        for use in (Derived, FSDP, lambda: torch.quantize_per_tensor(1), lambda: bool(torch.fx.symbolic_trace)):
             try: use()
             except NotImplementedError as error: print(isinstance(error, AttributeError), str(error).split(":")[0])
         class Net(torch.nn.modules.rnn.GRU): pass
-        print(isinstance(1, FSDP), hasattr(torch, "istft"), getattr(torch, "istft", 7), FSDP)
+        print(isinstance(1, FSDP), hasattr(torch, "q_scale"), getattr(torch, "q_scale", 7), FSDP)
     """
     assert run(code) == [
         "True torch.distributed.fsdp.FullyShardedDataParallel is missing",
         "True torch.distributed.fsdp.FullyShardedDataParallel is missing",
-        "True torch.istft is missing",
+        "True torch.quantize_per_tensor is missing",
         "True torch.fx.symbolic_trace is missing",
         "False False 7 <class 'torch.distributed.fsdp.FullyShardedDataParallel'>",
     ]
@@ -164,13 +164,13 @@ def test_missing_is_found_without_running(tmp_path):
         "import torch\nimport torch.nn.functional as F\nfrom torch.onnx import export as ex\n"
         "raise SystemError('not to be run')\n\n\ndef f(F):\n    return F.anything\n\n\n"
         "print(F.relu, F.grouped_mm, torch.ones, torch.bogus, ex)\n"
-        "torch.ones(2).stft(3).tolist().append(1)\n"
+        "torch.ones(2).to_mkldnn(3).tolist().append(1)\n"
     )
     result = python("-m", "lamina", "--missing", str(script))
     names = [line.split(": ")[1] for line in result.stdout.splitlines()]
     assert result.returncode == 1
     assert names == [
-        "torch.Tensor.stft  (if the object is a tensor)",
+        "torch.Tensor.to_mkldnn  (if the object is a tensor)",
         "torch.bogus  (torch 2.13 has no such name)",
         "torch.nn.functional.grouped_mm",
         "torch.onnx.export",

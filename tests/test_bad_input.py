@@ -80,6 +80,16 @@ def test_windows_outside_the_storage(size, stride, offset):
     assert t.tolist() == list(range(10))
 
 
+def test_storages_of_other_devices():
+    t, meta = lamina.arange(3.0), lamina.empty(2, device="meta")
+    for a, b in ((t, meta), (meta, t)):
+        with pytest.raises(RuntimeError, match="device"):
+            a.set_(b)
+        with pytest.raises(RuntimeError, match="device"):
+            a.set_(b.untyped_storage())
+    assert t.sum() == 3 and meta.set_().device.type == "meta"
+
+
 def test_windows_after_a_change_of_type():
     t = lamina.arange(10, dtype=lamina.int16)
     with raises():
@@ -446,7 +456,7 @@ def public(owner, prefix):
     return out
 
 functions = public(lamina, "") + public(lamina.Tensor, "Tensor.")
-for module in ("nn.functional", "special", "linalg", "fft", "autograd"):
+for module in ("nn.functional", "special", "linalg", "masked", "fft", "autograd"):
     owner = lamina
     try:
         for part in module.split("."): owner = getattr(owner, part)
@@ -527,6 +537,13 @@ def test_views_of_more_elements_than_64_bits_count():
         one.expand(2**40, 2**40)
     assert lamina.ones(0, 1, 1).expand(0, 2**40, 2**40).numel() == 0
     assert lamina.ones(1).expand(2**40, 2**20).numel() == 2**60
+
+
+def test_set_takes_no_bytes_of_another_device():
+    x = lamina.ones(3)
+    with pytest.raises(RuntimeError, match="device"):
+        x.set_(lamina.empty(3, device="meta"))
+    assert x.tolist() == [1.0, 1.0, 1.0] and x.set_().numel() == 0
 
 
 def test_sizes_of_what_is_scattered():

@@ -35,11 +35,11 @@ def _norms():
     yield "_batch_norm_backward", x, x, c, c, c, True, True, True, True
     long = rand(2, 4, 40)
     yield "_batch_norm_backward", long, long, c, c, None, False, True, True, True
-    yield "native_batch_norm", x, c, c, c.clone(), c.clone(), True, 0.1, 1e-5
-    yield "native_batch_norm", long, c, c, c.clone(), c.clone(), False, 0.1, 1e-5
-    yield "native_layer_norm", rows, [4], c, c, 1e-5
+    yield "_batch_norm", x, c, c, c.clone(), c.clone(), True, 0.1, 1e-5
+    yield "_batch_norm", long, c, c, c.clone(), c.clone(), False, 0.1, 1e-5
+    yield "_layer_norm", rows, [4], c, c, 1e-5
     yield "_fused_rms_norm", rows, [4], c, 1e-5
-    yield "native_group_norm", x, c, c, 2, 4, 3, 2, 1e-5
+    yield "_group_norm", x, c, c, 2, 4, 3, 2, 1e-5
 
 
 def _network():
@@ -128,7 +128,7 @@ def test_small_and_empty_sizes(sizes):
     x = lamina.rand(sizes, requires_grad=True)
     w, b, no = rand(c), rand(c), lamina.zeros(n, l, dtype=lamina.int64)
     calls = [
-        lambda: call("aten::native_group_norm", x, w, b, n, c, l, 2, 1e-5)[0],
+        lambda: call("aten::_group_norm", x, w, b, n, c, l, 2, 1e-5)[0],
         lambda: f.group_norm(x, 1, w, b),
         lambda: f.batch_norm(x, b, w, w, b, True),
         lambda: f.batch_norm(x, b, w, w, b, False),
@@ -188,8 +188,8 @@ REFUSED = {
     "_group_norm_backward": lambda: (
         rand(2, 4, 3), rand(2, 4, 3), rand(2), rand(2, 2), None, 2, True, True, True
     ),
-    "native_batch_norm": lambda: (rand(2, 4, 3), rand(3), None, None, None, True, 0.1, 1e-5),
-    "native_group_norm": lambda: (rand(2, 4, 3), None, None, 2, 4, MAX, 2, 1e-5),
+    "_batch_norm": lambda: (rand(2, 4, 3), rand(3), None, None, None, True, 0.1, 1e-5),
+    "_group_norm": lambda: (rand(2, 4, 3), None, None, 2, 4, MAX, 2, 1e-5),
     "_fused_attention": lambda: (
         rand(2, 2, 4), rand(2, 2, 5, 4), rand(2, 2, 5, 3), None, True, 0.5
     ),

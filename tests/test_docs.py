@@ -67,7 +67,12 @@ def test_links_lead_somewhere():
     for page in PAGES:
         text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
         for target in re.findall(r"\]\(([^)#]+)", text):
-            if not target.startswith(("http:", "https:")) and not (page.parent / target).exists():
+            if target.startswith(("http:", "https:")):
+                continue
+            place = (page.parent / target).resolve()
+            # The site has the pages of docs/ and nothing beside them.
+            leaves = (ROOT / "docs") in page.parents and (ROOT / "docs") not in place.parents
+            if leaves or not place.exists():
                 wrong.append(f"{page.relative_to(ROOT)}: {target}")
     assert not wrong, "\n".join(wrong)
 

@@ -63,3 +63,23 @@ def test_same_bits_for_any_number_of_threads():
         T.set_num_threads(threads)
         results.append(F.fft(x))
     assert all(r.equal(results[0]) for r in results)
+
+
+@pytest.mark.parametrize("n", [1, 2, 6, 49, 60, 400, 403, 961])
+def test_rows_together_are_as_each_alone(n):
+    x = T.randn(19, n, dtype=T.complex128)
+    together = F.fft(x)
+    for rows in (1, 3, 8, 9):
+        T.testing.assert_close(F.fft(x[:rows]), together[:rows], rtol=1e-12, atol=1e-12)
+        assert rows < 4 or T.equal(F.fft(x[:rows]), together[:rows])
+    T.testing.assert_close(together[18], direct(x[18]), rtol=1e-10, atol=1e-9)
+    assert T.equal(F.fft(x.mT, dim=0), together.mT)
+    T.testing.assert_close(F.ifft(together), x)
+
+
+@pytest.mark.parametrize("n", [256, 1000, 1001, 8192, 9375, 16384, 10007])
+def test_long_rows(n):
+    x = T.randn(2, n, dtype=T.complex128)
+    np = pytest.importorskip("numpy")
+    np.testing.assert_allclose(F.fft(x).numpy(), np.fft.fft(x.numpy()), 1e-9, 1e-9)
+    np.testing.assert_allclose(F.ifft(x).numpy(), np.fft.ifft(x.numpy()), 1e-9, 1e-12)

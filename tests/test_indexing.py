@@ -264,3 +264,45 @@ def test_against_numpy(expression, as_tensors):
     count = np.zeros(shape)
     np.add.at(count, index, 1.0)
     assert y.grad.tolist() == count.tolist()
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim"),
+    [((50,), 0), ((40, 3), 0), ((3, 40), 1), ((7, 200), 0), ((200, 70), 1), ((5, 6, 7), 1), ((4, 5, 130), 1), ((2, 3, 4, 5), 2)],
+)  # fmt: skip
+@pytest.mark.parametrize("turned", [False, True])
+def test_writes_by_index_against_numpy(shape, dim, turned):
+    random = np.random.default_rng(len(shape) + dim)
+    count = shape[dim] * 3
+    wide = tuple(count if d == dim else n for d, n in enumerate(shape))
+    order = tuple(reversed(range(len(shape))))
+
+    def numbers(sizes):
+        x = random.integers(-9, 10, sizes).astype(np.float64)
+        t = lamina.tensor(x)
+        if turned:  # other strides, the same numbers
+            t = lamina.tensor(np.ascontiguousarray(x.transpose(order))).permute(order)
+        return x, t
+
+    a, ta = numbers(shape)
+    b, tb = numbers(wide)
+    index = random.integers(0, shape[dim], count)
+    expected = a.copy()
+    np.add.at(np.moveaxis(expected, dim, 0), index, np.moveaxis(b, dim, 0))
+    assert lamina.equal(ta.index_add(dim, lamina.tensor(index), tb), lamina.tensor(expected))
+    twice = ta.index_add(dim, lamina.tensor(index), tb, alpha=2)
+    assert lamina.equal(twice, lamina.tensor(a + 2 * (expected - a)))
+    places = random.integers(0, shape[dim], wide)
+    grid = list(np.indices(wide))
+    grid[dim] = places
+    for name, ufunc in (("sum", np.add), ("amax", np.maximum), ("prod", np.multiply)):
+        expected = a.copy()
+        ufunc.at(expected, tuple(grid), b)
+        got = ta.scatter_reduce(dim, lamina.tensor(places), tb, name)
+        np.testing.assert_allclose(got.numpy(), expected, 1e-12)
+    expected = a.copy()
+    for at in np.ndindex(wide):  # of equal places the last write stays
+        to = list(at)
+        to[dim] = places[at]
+        expected[tuple(to)] = b[at]
+    assert lamina.equal(ta.scatter(dim, lamina.tensor(places), tb), lamina.tensor(expected))

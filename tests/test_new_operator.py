@@ -167,7 +167,7 @@ def test_show_prints_that_operator_only(generated):
     ).stdout
     for part in (
         "lamina/ops/squareplus.h",
-        "const dispatch::Operator squareplus{",
+        "const dispatch::Operator squareplus;",
         "Tensor squareplus_kernel(",
         "SquareplusBackward0",
         "PyObject* py_top_squareplus(",

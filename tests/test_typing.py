@@ -20,6 +20,7 @@ MODULES = (
     "optim.lr_scheduler",
     "utils.data",
     "linalg",
+    "masked",
     "special",
     "autograd",
     "func",

@@ -32,6 +32,7 @@ REFERENCE = {
         "lamina.functional",
         "lamina.fft",
         "lamina.linalg",
+        "lamina.masked",
         "lamina.signal",
         "lamina.signal.windows",
         "lamina.special",

@@ -1,6 +1,7 @@
 // Helpers that gradient formulas use beside the public operators.
 #pragma once
 
+#include "lamina/autograd/formulas_linalg.h"
 #include "lamina/autograd/formulas_nn.h"
 #include "lamina/autograd/saved_tensor.h"
 #include "lamina/core/scalar.h"

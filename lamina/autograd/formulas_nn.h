@@ -25,7 +25,8 @@ Tensor bce_target_slope(const Tensor& self);
 // --- normalizations. `wants` says which gradients are asked for. Where they are recorded or carry
 // tangents they are computed with public operators, otherwise by one kernel.
 bool composed();
-Tensor by_channel(const Tensor& t, int64_t dim);  // (c) as (c, 1, ...), to broadcast along dim 1
+Tensor no_part(const Tensor& grad, IntList sizes);  // zeros
+Tensor by_channel(const Tensor& t, int64_t dim);    // (c) as (c, 1, ...), to broadcast along dim 1
 std::array<Tensor, 3> layer_norm_grads(const Tensor& grad, const Tensor& input,
                                        IntList normalized_shape, const Tensor& mean,
                                        const Tensor& rstd, const Tensor& weight, double eps,

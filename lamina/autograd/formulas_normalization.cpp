@@ -43,11 +43,29 @@ Tensor weighted(const Tensor& t, const Tensor& weight) { return weight.defined()
 
 }  // namespace
 
+Tensor no_part(const Tensor& grad, IntList sizes) {
+  return ops::new_zeros(grad, sizes, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+}
+
 Tensor by_channel(const Tensor& t, int64_t dim) {
   Sizes sizes(static_cast<size_t>(dim), 1);
   sizes[1] = t.numel();
   return ops::reshape(t, sizes);
 }
+
+namespace {
+// Where gradients are recorded, all that one backward call gives can be differentiated by all that
+// it takes, as in the peer, though a derivative is zero: that of a bias's gradient, for one.
+void tie(Tensor& g, const Tensor& other) {
+  if (t_mode.grad && g.defined() && other.defined() && other.requires_grad())
+    g = ops::_tied(g, other);
+}
+void tie_parameters(std::array<Tensor, 3>& grads, const Tensor& input, const Tensor& weight) {
+  tie(grads[1], weight);
+  tie(grads[2], input);
+  tie(grads[2], weight);
+}
+}  // namespace
 
 // --- rows ---
 
@@ -80,6 +98,7 @@ std::array<Tensor, 3> row_grads(const Tensor& grad, const Tensor& input, IntList
   if (wants[1])
     out[1] = ops::sum_to_size(grad * normalized(input, dims, eps, centered).unit, normalized_shape);
   if (wants[2]) out[2] = ops::sum_to_size(grad, normalized_shape);
+  tie_parameters(out, input, weight);
   return out;
 }
 }  // namespace
@@ -213,6 +232,8 @@ std::array<Tensor, 3> batch_norm_grads(const Tensor& grad, const Tensor& input,
   if (wants[1])
     out[1] = channel_sum(grad * batch_norm_unit(input, running_mean, running_var, training, eps));
   if (wants[2]) out[2] = channel_sum(grad);
+  if (!training) tie(out[0], input);
+  tie_parameters(out, input, weight);
   return out;
 }
 

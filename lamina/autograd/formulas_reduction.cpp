@@ -56,6 +56,7 @@ Tensor in_type(const Tensor& t, ScalarType dtype) { return ops::_to_dtype(t, dty
 
 Tensor prod_grad_all(const Tensor& grad, const Tensor& self, const Tensor&) {
   if (self.dim() == 0) return grad;
+  if (self.numel() == 0) return self * grad;
   const Tensor flat = ops::reshape(in_type(self, grad.dtype()), {-1});
   return ops::reshape(grad * conj_of(product_of_others(flat, 0)), self.sizes());
 }

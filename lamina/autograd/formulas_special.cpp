@@ -91,13 +91,39 @@ Factors product_factors(const Tensor& self, int64_t dim, const Tensor& index, co
   Tensor zeros = ops::_to_dtype(self_zero, ScalarType::Int64);
   if (!include_self) zeros = ops::scatter(zeros, dim, index, Scalar(int64_t{0}));
   zeros = ops::scatter_add(zeros, dim, index, ops::_to_dtype(src_zero, ScalarType::Int64));
-  const auto others = [](const Tensor& zero, const Tensor& count, const Tensor& product,
-                         const Tensor& own) {
-    const Tensor rest = count - ops::_to_dtype(zero, ScalarType::Int64);
-    return ops::where(rest == Scalar(0), product / own, Scalar(0));
+  if (!composed()) {
+    const auto others = [](const Tensor& zero, const Tensor& count, const Tensor& product,
+                           const Tensor& own) {
+      const Tensor rest = count - ops::_to_dtype(zero, ScalarType::Int64);
+      return ops::where(rest == Scalar(0), product / own, Scalar(0));
+    };
+    return {
+        others(self_zero, zeros, all, self_safe),
+        others(src_zero, ops::gather(zeros, dim, index), ops::gather(all, dim, index), src_safe)};
+  }
+  // Further derivatives see one other zero as a factor, and the product of two as
+  // ((a + b)^2 - (a^2 + b^2)) / 2; those of more are zero up to the third.
+  const auto total = [&](const Tensor& of_self, const Tensor& of_src) {
+    return ops::scatter_add(
+        include_self ? of_self : ops::scatter(of_self, dim, index, Scalar(int64_t{0})), dim, index,
+        of_src);
   };
-  return {others(self_zero, zeros, all, self_safe),
-          others(src_zero, ops::gather(zeros, dim, index), ops::gather(all, dim, index), src_safe)};
+  const Tensor self_none = ops::where(self_zero, self, Scalar(0.0)),
+               src_none = ops::where(src_zero, src, Scalar(0.0));
+  const Tensor sum = total(self_none, src_none),
+               squares = total(self_none * self_none, src_none * src_none);
+  const auto others = [](const Tensor& zero, const Tensor& count, const Tensor& product,
+                         const Tensor& own, const Tensor& none, const Tensor& sum,
+                         const Tensor& squares) {
+    const Tensor rest = count - ops::_to_dtype(zero, ScalarType::Int64);
+    const Tensor one = sum - none, two = (one * one - (squares - none * none)) * Scalar(0.5);
+    const Tensor more = ops::where(rest == Scalar(2), two, Scalar(0.0));
+    return product / own *
+           ops::where(rest == Scalar(0), Scalar(1.0), ops::where(rest == Scalar(1), one, more));
+  };
+  const auto at = [&](const Tensor& t) { return ops::gather(t, dim, index); };
+  return {others(self_zero, zeros, all, self_safe, self_none, sum, squares),
+          others(src_zero, at(zeros), at(all), src_safe, src_none, at(sum), at(squares))};
 }
 
 // Index and src may differ in size; what lies outside the index has no part in the result.

@@ -349,6 +349,8 @@ PyObject* number_beyond_64_bits(PyObject* number) {
     PyErr_Clear();
     nearest = overflow > 0 ? HUGE_VAL : -HUGE_VAL;
   }
+  // The next numbers below the least integer round to it, and are less all the same.
+  if (nearest == -0x1p63) nearest = std::nextafter(nearest, -HUGE_VAL);
   return PyFloat_FromDouble(nearest);
 }
 }  // namespace

@@ -10,6 +10,7 @@ namespace lamina::border {
 namespace {
 
 PyObject* out_of_memory_error = nullptr;
+PyObject* linalg_error = nullptr;
 
 PyObject* python_type(ErrorKind kind) {
   switch (kind) {
@@ -25,6 +26,8 @@ PyObject* python_type(ErrorKind kind) {
       return out_of_memory_error ? out_of_memory_error : PyExc_MemoryError;
     case ErrorKind::Overflow:
       return PyExc_OverflowError;
+    case ErrorKind::LinAlg:
+      return linalg_error ? linalg_error : PyExc_RuntimeError;
     default:
       return PyExc_RuntimeError;
   }
@@ -114,6 +117,12 @@ void add_exceptions(PyObject* module) {
       "lamina.OutOfMemoryError", "Raised where memory of a device cannot be had.",
       PyExc_RuntimeError, nullptr));
   checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error));
+  linalg_error = checked(PyErr_NewExceptionWithDoc(
+      "lamina.linalg.LinAlgError",
+      "Raised for matrices that are singular, not positive definite, or that an iteration does not "
+      "converge on.",
+      PyExc_RuntimeError, nullptr));
+  checked(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error));
 }
 
 }  // namespace lamina::border

@@ -234,6 +234,9 @@ void set_window(const Tensor& t, PyObject* storage, PyObject* offset, PyObject* 
   if (Py_TYPE(storage) != &storage_type)
     raise_type(std::string("expected an UntypedStorage, not ") + Py_TYPE(storage)->tp_name);
   const IntrusivePtr<Storage>& bytes = value_of(storage);
+  // A storage of the meta device has a length and no bytes.
+  LAMINA_CHECK(bytes ? bytes->device() == t.device() : t.is_meta() || length(storage) == 0,
+               "set_: the storage lies on another device than the tensor; got ", t);
   const auto item = static_cast<int64_t>(item_size(t.dtype()));
   const int64_t room = length(storage) / item;
   const int64_t first = offset == Py_None ? 0 : to_int(offset);
@@ -262,7 +265,11 @@ void set_window(const Tensor& t, PyObject* storage, PyObject* offset, PyObject* 
   LAMINA_CHECK(first >= 0 && fits && (empty || (low >= 0 && high < room)),
                "set_: the window leaves the storage; got sizes ", IntList(sizes), ", strides ",
                IntList(strides), ", storage_offset ", first, " for ", room, " elements");
-  t.impl()->set_storage(IntrusivePtr<Storage>::share(bytes.get()));
+  const bool elsewhere = bytes && bytes->device() != t.device();
+  LAMINA_CHECK(!elsewhere || room == 0, "set_: Attempted to set the storage of a tensor on device ",
+               t.device(), " to a storage on different device ", bytes->device());
+  t.impl()->set_storage(elsewhere ? Storage::make(nullptr, 0, t.device(), nullptr)
+                                  : IntrusivePtr<Storage>::share(bytes.get()));
   t.impl()->set_window(sizes, strides, first);
 }
 

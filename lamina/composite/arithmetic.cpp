@@ -77,18 +77,25 @@ Tensor nextafter(const Tensor& self, const Tensor& other) {
   if (!half || other.dtype() != type) return ops::_nextafter(self, other);
   // A step of a float32 is lost when it is rounded to 16 bits: the bits of numbers of one sign are
   // in the order of their magnitudes, so the next number is the next pattern.
-  const Tensor bits = ops::view(ops::contiguous(self), ScalarType::Int16);
-  const Tensor away = ops::eq(ops::gt(other, self), ops::gt(self, Scalar(0.0)));
+  const Tensor x = ops::detach(self), y = ops::detach(other);
+  const Tensor bits = ops::view(ops::contiguous(x), ScalarType::Int16);
+  const Tensor away = ops::eq(ops::gt(y, x), ops::gt(x, Scalar(0.0)));
   const Tensor step =
       ops::sub(ops::mul(ops::_to_dtype(away, ScalarType::Int16), Scalar(2)), Scalar(1));
   const Tensor stepped = ops::view(ops::add(bits, step), type);
   const Tensor smallest = ops::view(
       ops::full({}, Scalar(1), ScalarType::Int16, std::nullopt, self.device(), std::nullopt), type);
-  const Tensor from_zero = ops::copysign(smallest, other);
-  const Tensor moved = ops::where(ops::eq(self, Scalar(0.0)), from_zero, stepped);
-  const Tensor apart = ops::where(ops::eq(self, other), other, moved);
-  return ops::where(ops::logical_or(ops::isnan(self), ops::isnan(other)), ops::add(self, other),
-                    apart);
+  const Tensor from_zero = ops::copysign(smallest, y);
+  const Tensor moved = ops::where(ops::eq(x, Scalar(0.0)), from_zero, stepped);
+  const Tensor apart = ops::where(ops::eq(x, y), y, moved);
+  const Tensor next =
+      ops::where(ops::logical_or(ops::isnan(x), ops::isnan(y)), ops::add(x, y), apart);
+  // The step is exact, and self plus the step has its derivative; infinities and zeros have no
+  // step.
+  const Tensor alone =
+      ops::logical_or(ops::logical_or(ops::eq(x, y), ops::isinf(x)), ops::eq(next, Scalar(0.0)));
+  const Tensor result = ops::where(alone, next, ops::add(self, ops::sub(next, x)));
+  return other.requires_grad() ? ops::_tied(result, other) : result;
 }
 
 Tensor conj_physical(const Tensor& self) {

@@ -8,6 +8,7 @@
 #include "lamina/generated/declarations.h"
 #include "lamina/kernels/result.h"
 #include "lamina/ops.h"
+#include "lamina/shape/broadcast.h"
 
 namespace lamina::composite {
 
@@ -185,10 +186,10 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
   LAMINA_CHECK(!complex || is_complex(type), "logspace: inferred dtype ", natural,
                " can't be safely cast to passed dtype ", type);
   const ScalarType work = is_complex(type) ? ScalarType::Complex128 : ScalarType::Float64;
-  // Exponents of a whole result are whole, too.
-  const ScalarType between = is_integral(type, true) ? ScalarType::Int64 : work;
-  const Tensor exponents =
-      ops::_to_dtype(linspace(start, end, steps, between, layout, device, pin), work);
+  // The ends of a whole result are whole, too.
+  const bool whole = is_integral(type, true);
+  const auto limit = [&](const Scalar& s) { return whole ? Scalar(std::trunc(s.to_double())) : s; };
+  const Tensor exponents = linspace(limit(start), limit(end), steps, work, layout, device, pin);
   return ops::_to_dtype(ops::pow(Scalar(base), exponents), type);
 }
 Tensor logspace(const Tensor& start, const Tensor& end, int64_t steps, double base, Dtype dtype,
@@ -330,6 +331,11 @@ Tensor randperm(int64_t n, const Generator& g, Dtype dtype, MaybeLayout layout, 
 }
 Tensor random_to(const Tensor& self, int64_t to, const Generator& g) {
   return ops::random_(self, 0, to, g);
+}
+
+Tensor binomial(const Tensor& count, const Tensor& prob, const Generator& generator) {
+  const Sizes sizes = broadcast_sizes(count.sizes(), prob.sizes(), "binomial");
+  return ops::_binomial(ops::expand(count, sizes), ops::expand(prob, sizes), generator);
 }
 
 }  // namespace lamina::composite

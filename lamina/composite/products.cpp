@@ -150,7 +150,10 @@ Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& ma
 
 Tensor linalg_vander(const Tensor& x, std::optional<int64_t> n) {
   LAMINA_CHECK(x.dtype() != ScalarType::Bool, "linalg.vander: expected a number type; got ", x);
-  LAMINA_CHECK(x.dim() > 0, "linalg.vander: The input tensor must have at least one dimension.");
+  LAMINA_CHECK(
+      x.dim() > 0 || n,
+      "linalg.vander: The input tensor must have at least one dimension where N is not given.");
+  if (x.dim() == 0) return linalg_vander(ops::unsqueeze(x, 0), n);
   const int64_t count = n.value_or(x.sizes()[x.dim() - 1]);
   LAMINA_CHECK(count > 1, "linalg.vander: N must be greater than 1; got ", count);
   Sizes sizes{std::span<const int64_t>(x.sizes())};

@@ -86,6 +86,11 @@ Tensor vector_norm(const Tensor& self, const Scalar& ord, std::optional<IntList>
     for (const int64_t d : *dim) dims.push_back(d);
   if (dims.empty())
     for (int64_t d = 0; d < x.dim(); ++d) dims.push_back(d);
+  if (p < 0 || std::isinf(p))
+    for (const int64_t d : dims)
+      LAMINA_CHECK(
+          x.size(d) > 0, "linalg.vector_norm: cannot compute the ", p, " norm on the dimension ", d,
+          " because this dimension is empty and the operation does not have an identity; got ", x);
   // Powers leave the range of the 16-bit types long before the norm does.
   if (type == ScalarType::Float16 || type == ScalarType::BFloat16)
     return ops::_to_dtype(

@@ -162,8 +162,8 @@ Tensor chunk_cat(TensorList tensors, int64_t dim, int64_t num_chunks) {
   LAMINA_CHECK(!tensors.empty(), "_chunk_cat: expects a non-empty input tensor list");
   std::vector<Tensor> parts;
   for (const Tensor& t : tensors) {
-    const int64_t d = wrap_dim(dim, t.dim(), "_chunk_cat");
-    LAMINA_CHECK(t.dim() > 0 && t.numel() > 0, "_chunk_cat: expects non-empty tensors; got ", t);
+    const int64_t d = wrap_dim(dim, tensors[0].dim(), "_chunk_cat");
+    LAMINA_CHECK(t.dim() > d && t.numel() > 0, "_chunk_cat: expects non-empty tensors; got ", t);
     const int64_t n = t.sizes()[d], rows = n / num_chunks + (n % num_chunks != 0);
     Tensor whole = t;
     if (rows * num_chunks != n) {

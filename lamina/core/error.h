@@ -21,6 +21,7 @@ enum class ErrorKind : uint8_t {
   OutOfMemory,
   Internal,
   Overflow,
+  LinAlg,  // a matrix that a factorization or an iteration fails on
 };
 
 class Error : public std::exception {

@@ -47,6 +47,7 @@ std::optional<BlasLibrary> load() {
   void* library = dlopen("libscipy_openblas.so", RTLD_NOW | RTLD_LOCAL);
   if (!library) return std::nullopt;
   BlasLibrary b;
+  b.handle = library;
   void (*set_num_threads)(int);
   if (!find(library, "scipy_cblas_sgemm", b.sgemm) ||
       !find(library, "scipy_cblas_dgemm", b.dgemm) ||
@@ -67,6 +68,11 @@ std::optional<BlasLibrary> load() {
 const BlasLibrary* blas_library() {
   static const std::optional<BlasLibrary> library = load();
   return library ? &*library : nullptr;
+}
+
+void* blas_symbol(const char* name) {
+  const BlasLibrary* library = blas_library();
+  return library ? dlsym(library->handle, name) : nullptr;
 }
 
 }  // namespace lamina::cpu

@@ -34,7 +34,7 @@ struct AlongDim {
 
 using Step = std::array<int64_t, 3>;
 
-// f(self, index, src, step, n): offsets of one position along dim of n neighbouring columns.
+// f(self, index, src, step, n): offsets of the first of n neighbours, and how they advance.
 class ScatterRef {
  public:
   template <class F>
@@ -52,7 +52,8 @@ class ScatterRef {
   void (*call_)(void*, int64_t, int64_t, int64_t, const Step&, int64_t);
 };
 
-// Calls f for every column (all coordinates but dim) and, in order, every position along dim.
+// Calls f for every column (all coordinates but dim) and, in order, every position along dim: with
+// n columns of one position, or with n positions of one column, which a step of 0 in self tells.
 // Columns are apart, so they run in parallel.
 void scatter_walk(const Strided& self, int dim, std::span<const int64_t> sizes,
                   std::span<const int64_t> index_strides, std::span<const int64_t> src_strides,

@@ -17,6 +17,8 @@ void raise_index(IndexStyle style, int64_t index, int64_t dim, int64_t size, siz
             " is out of bounds for dimension ", dim, " with size ", size));
 }
 
+constexpr int64_t kColumns = 256;  // at least as many in a chunk, so that rows are not taken apart
+
 void scatter_walk(const Strided& self, int dim, std::span<const int64_t> sizes,
                   std::span<const int64_t> index_strides, std::span<const int64_t> src_strides,
                   ScatterRef f) {
@@ -26,13 +28,21 @@ void scatter_walk(const Strided& self, int dim, std::span<const int64_t> sizes,
       columns.add(sizes[d], {self.strides[d], index_strides[d], src_strides[d]});
   const int64_t length = sizes[dim];
   if (columns.numel == 0 || length == 0) return;
-  const int64_t grain = std::max<int64_t>(1, kWalkGrain / length);
-  const auto step = columns.step();
+  const Step step = columns.step(), along{0, index_strides[dim], src_strides[dim]};
+  // Whichever neighbours lie closer in src are taken together: those of a row, or those of a
+  // column.
+  const bool by_column = std::abs(along[2]) < std::abs(step[2]);
+  const int64_t grain = std::max<int64_t>(by_column ? 1 : kColumns, kWalkGrain / length);
   queue::parallel_for(0, columns.numel, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t j = 0; j < length; ++j)
-      columns.run(begin, end, [&](const std::array<int64_t, 3>& o, int64_t n) {
-        f(o[0], o[1] + j * index_strides[dim], o[2] + j * src_strides[dim], step, n);
-      });
+    columns.run(begin, end, [&](const std::array<int64_t, 3>& o, int64_t n) {
+      if (by_column || n == 1) {
+        for (int64_t k = 0; k < n; ++k)
+          f(o[0] + k * step[0], o[1] + k * step[1], o[2] + k * step[2], along, length);
+      } else {
+        for (int64_t j = 0; j < length; ++j)
+          f(o[0], o[1] + j * along[1], o[2] + j * along[2], step, n);
+      }
+    });
   });
 }
 
@@ -43,23 +53,37 @@ void gather_as(T* out, const T* self, const int64_t* index, const Walk<3>& walk,
                const Indexed& at) {
   const auto step = walk.step();
   const auto bytes = static_cast<int64_t>(sizeof(T));
-  // Long rows, picked one by one: a copy of pieces.
-  const bool streamed = step[0] == 1 && step[1] == 1 && step[2] == 0 &&
-                        walk.row() * bytes >= 1024 &&
-                        tile::StreamedCopy::pays(walk.numel * bytes, walk.numel * bytes);
+  if (walk.ndim == 2 && step[2] == 0 && step[0] == 1 && step[1] == 1) {  // rows of a matrix
+    const int64_t n = walk.sizes[1];
+    const auto row = walk.strides[0];
+    const bool streamed =
+        n * bytes >= 1024 && tile::StreamedCopy::pays(walk.numel * bytes, walk.numel * bytes);
+    queue::parallel_for(0, walk.sizes[0], std::max<int64_t>(1, kWalkGrain / n),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t r = begin; r < end; ++r) {
+                            T* to = out + r * row[0];
+                            const T* from = self + r * row[1] + at(index[r * row[2]]);
+                            if (streamed)
+                              tile::StreamedCopy::piece(to, from, n * bytes);
+                            else if (n > 16)
+                              copy_run(to, 1, from, 1, n);
+                            else
+                              for (int64_t k = 0; k < n; ++k) to[k] = from[k];
+                          }
+                          if (streamed) tile::StreamedCopy::end();
+                        });
+    return;
+  }
   queue::parallel_for(0, walk.numel, kWalkGrain, [&](int64_t begin, int64_t end) {
     walk.run(begin, end, [&](const std::array<int64_t, 3>& o, int64_t n) {
       T* to = out + o[0];
       const T* from = self + o[1];
       const int64_t* i = index + o[2];
-      if (streamed)
-        tile::StreamedCopy::piece(to, from + at(*i), n * bytes);
-      else if (step[2] == 0 || n == 1)
+      if (step[2] == 0 || n == 1)
         copy_run(to, step[0], from + at(*i), step[1], n);
       else
         for (int64_t k = 0; k < n; ++k) to[k * step[0]] = from[k * step[1] + at(i[k * step[2]])];
     });
-    if (streamed) tile::StreamedCopy::end();
   });
 }
 

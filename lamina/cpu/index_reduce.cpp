@@ -97,6 +97,11 @@ void reduce_as(const Strided& self, int dim, std::span<const int64_t> sizes, con
                [&](int64_t o, int64_t i, int64_t s, const Step& step, int64_t n) {
                  if (step[1] == 0) {
                    T* row = to + o + at(index[i]);
+                   if constexpr (kReduction == Reduction::Sum)
+                     if (step[0] == 1 && step[2] == 1 && !scaled) {  // for vectors
+                       for (int64_t k = 0; k < n; ++k) row[k] = element_sum(row[k], src[s + k]);
+                       return;
+                     }
                    for (int64_t k = 0; k < n; ++k) {
                      const T v = src[s + k * step[2]];
                      row[k * step[0]] =

@@ -67,9 +67,6 @@ struct Walk {
   }
   // Offsets of the run's elements advance by these.
   Offsets step() const { return ndim > 0 ? strides[ndim - 1] : Offsets{}; }
-  // Elements of a run that is not cut.
-  int64_t row() const { return ndim > 0 ? sizes[ndim - 1] : 1; }
-
   // f(offsets of the first element, n) for runs that make up elements [begin, end).
   [[gnu::noinline]] void run(int64_t begin, int64_t end, RunRef<N> f) const {
     if (begin >= end) return;

@@ -64,6 +64,7 @@ BoxedKernel builtin_fallback(DispatchKey key);
 
 // Every operator of the op list, sorted by full name; generated.
 extern const Operator* const kStaticOperators[];
+extern const OperatorInfo* const kStaticInfos[];  // in the same order
 extern const size_t kNumStaticOperators;
 
 }  // namespace lamina::dispatch

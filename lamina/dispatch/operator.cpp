@@ -45,7 +45,18 @@ KeySet keys_of(const Stack& stack) {
 }
 
 std::string Operator::full_name() const {
-  return *info_->overload ? str(info_->name, ".", info_->overload) : std::string(info_->name);
+  const OperatorInfo& i = info();
+  return *i.overload ? str(i.name, ".", i.overload) : std::string(i.name);
+}
+
+const OperatorInfo& Operator::find_info() const {
+  // All at once: an entry each, and whoever asks for one asks for more. Doing it twice does no
+  // harm.
+  for (size_t i = 0; i < kNumStaticOperators; ++i)
+    kStaticOperators[i]->info_.store(kStaticInfos[i], std::memory_order_release);
+  const OperatorInfo* known = info_.load(std::memory_order_acquire);
+  LAMINA_INTERNAL_CHECK(known, "an operator that is not in the op list has no information");
+  return *known;
 }
 
 namespace {
@@ -90,7 +101,7 @@ DispatchKey backend_of_autograd(DispatchKey key) {
 bool Operator::has_kernel(DispatchKey key) const {
   const std::lock_guard lock(detail::registration_mutex());
   Kernel ignored;
-  return registered(*info_, runtime_.load(), key, ignored);
+  return registered(info(), runtime_.load(), key, ignored);
 }
 
 Operator::Resolution Operator::resolution(DispatchKey key) const {
@@ -98,13 +109,13 @@ Operator::Resolution Operator::resolution(DispatchKey key) const {
   const RuntimeKernels* runtime = runtime_.load();
   Kernel k;
   // 1. A kernel for this very key.
-  if (registered(*info_, runtime, key, k))
+  if (registered(info(), runtime, key, k))
     return {k, kAutogradKeys.has(key) ? "autograd kernel" : "kernel"};
   // 2. Backends: kernels that serve every backend and leave gradients to their own autograd kernel.
   if (is_backend(key)) {
     for (const DispatchKey alias : {DispatchKey::CompositeExplicitAutogradNonFunctional,
                                     DispatchKey::CompositeExplicitAutograd})
-      if (registered(*info_, runtime, alias, k)) return {k, "default backend kernel"};
+      if (registered(info(), runtime, alias, k)) return {k, "default backend kernel"};
   }
   // 3. Composites, which need neither a kernel nor a gradient; a backend's own kernel takes over
   // its autograd key too.
@@ -113,13 +124,13 @@ Operator::Resolution Operator::resolution(DispatchKey key) const {
     const DispatchKey backend = backend_of_autograd(key);
     const bool taken_over =
         kAutogradKeys.has(key) && backend != DispatchKey::Undefined &&
-        (registered(*info_, runtime, backend, own) ||
-         registered(*info_, runtime, DispatchKey::CompositeExplicitAutograd, own));
-    if (!taken_over && registered(*info_, runtime, DispatchKey::CompositeImplicitAutograd, k))
+        (registered(info(), runtime, backend, own) ||
+         registered(info(), runtime, DispatchKey::CompositeExplicitAutograd, own));
+    if (!taken_over && registered(info(), runtime, DispatchKey::CompositeImplicitAutograd, k))
       return {k, "math kernel"};
   }
   // 4. One autograd kernel for all backends.
-  if (kAutogradKeys.has(key) && registered(*info_, runtime, DispatchKey::Autograd, k))
+  if (kAutogradKeys.has(key) && registered(info(), runtime, DispatchKey::Autograd, k))
     return {k, "autograd kernel"};
   // 5. What the key does with every operator.
   k = detail::fallback_for(key);
@@ -138,7 +149,7 @@ RawKernel Operator::resolve(KeySet& keys) const {
       continue;
     }
     RawKernel f = r.kernel.function;
-    if (!f && r.kernel.boxed) f = info_->boxing_kernel;
+    if (!f && r.kernel.boxed) f = info().boxing_kernel;
     if (!f) raise_missing(keys);
     table_[static_cast<int>(key)].store(f, std::memory_order_release);
     return f;
@@ -152,8 +163,8 @@ void Operator::run_boxed(KeySet keys, Stack& stack, bool announced) const {
     keys = KeySet(keys.bits() & ~skipped_.load(std::memory_order_relaxed));
     const DispatchKey key = keys.highest();
     const RawKernel known = table_[static_cast<int>(key)].load(std::memory_order_acquire);
-    if (known && known != info_->boxing_kernel && info_->call_unboxed && !t_local.observer) {
-      info_->call_unboxed(known, keys, stack);
+    if (known && known != info().boxing_kernel && info().call_unboxed && !t_local.observer) {
+      info().call_unboxed(known, keys, stack);
       return;
     }
     const Resolution r = resolution(key);
@@ -161,10 +172,10 @@ void Operator::run_boxed(KeySet keys, Stack& stack, bool announced) const {
       keys = keys - key;
       continue;
     }
-    if (!r.kernel.boxed && (!r.kernel.function || !info_->call_unboxed)) raise_missing(keys);
+    if (!r.kernel.boxed && (!r.kernel.function || !info().call_unboxed)) raise_missing(keys);
     std::optional<detail::ObservedCall> observed;
     if (t_local.observer && !announced) [[unlikely]]
-      observed.emplace(*this, keys, r.kernel.boxed ? info_->boxing_kernel : r.kernel.function);
+      observed.emplace(*this, keys, r.kernel.boxed ? info().boxing_kernel : r.kernel.function);
     ValueReader* const values = observed ? observed->values() : nullptr;
     const auto tell_all = [&](bool results) {
       if (!values) [[likely]]
@@ -177,7 +188,7 @@ void Operator::run_boxed(KeySet keys, Stack& stack, bool announced) const {
     if (r.kernel.boxed)
       r.kernel.boxed(*this, keys, stack);
     else
-      info_->call_unboxed(r.kernel.function, keys, stack);
+      info().call_unboxed(r.kernel.function, keys, stack);
     tell_all(true);
     return;
   }

@@ -55,11 +55,17 @@ struct RuntimeKernels;  // what libraries registered for one operator
 
 class Operator {
  public:
+  // One of the op list: zeros, so that its table costs nothing on disk. Who it is is looked up in
+  // kStaticInfos (library.h) when somebody first asks.
+  constexpr Operator() = default;
   constexpr explicit Operator(const OperatorInfo* info) : info_(info) {}
   Operator(const Operator&) = delete;
   Operator& operator=(const Operator&) = delete;
 
-  const OperatorInfo& info() const { return *info_; }
+  const OperatorInfo& info() const {
+    const OperatorInfo* known = info_.load(std::memory_order_acquire);
+    return known ? *known : find_info();
+  }
   std::string full_name() const;  // "aten::add.Tensor"
 
   // The kernel that a call with these keys runs, with the keys that have nothing to do taken out of
@@ -92,8 +98,9 @@ class Operator {
  private:
   RawKernel resolve(KeySet& keys) const;
   [[noreturn]] void raise_missing(KeySet keys) const;
+  [[gnu::cold]] const OperatorInfo& find_info() const;
 
-  const OperatorInfo* info_;
+  mutable std::atomic<const OperatorInfo*> info_{nullptr};
   mutable std::atomic<uint64_t> skipped_{0};
   mutable std::atomic<RawKernel> table_[kNumDispatchKeys] = {};
   mutable std::atomic<RuntimeKernels*> runtime_{nullptr};

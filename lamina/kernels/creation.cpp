@@ -134,6 +134,8 @@ Tensor clone(const Tensor& self, std::optional<MemoryFormat> memory_format) {
   return out;
 }
 
+Tensor tied(const Tensor& self, const Tensor&) { return clone(self, std::nullopt); }
+
 Tensor to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Device> device,
                std::optional<MemoryFormat> memory_format) {
   const Device target = device.value_or(self.device());

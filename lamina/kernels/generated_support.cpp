@@ -4,6 +4,8 @@
 #include "lamina/dispatch/operator.h"
 #include "lamina/ops/clone.h"
 #include "lamina/ops/copy.h"
+#include "lamina/ops/resolve_conj.h"
+#include "lamina/ops/resolve_neg.h"
 #include "lamina/shape/broadcast.h"
 #include "lamina/shape/promotion.h"
 
@@ -46,7 +48,8 @@ void write_result(const Tensor& out, const Tensor& result, const char* op) {
   if (autograd::recording(out)) autograd::raise_out_recorded(op);
   check_no_internal_overlap(out, op);
   prepare_out(out, result.sizes(), result.dtype(), result.device(), op);
-  copy_values(out, result);
+  // A composite may return a view that is lazily conjugated.
+  copy_values(out, ops::resolve_neg(ops::resolve_conj(result)));
 }
 
 Tensor write_inplace(const Tensor& self, const Tensor& result, const char* op) {

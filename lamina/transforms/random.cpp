@@ -110,6 +110,9 @@ void random_kernel(const Operator& op, KeySet keys, Stack& stack) {
   }
   Frame f(op, stack, level.number, level.size);
   if (!f.is_batched(stack[0])) return batched_kernel(op, keys - kMode, stack);  // raises
+  LAMINA_CHECK(writes || level.randomness != Randomness::Same, "vmap: ", op.full_name(),
+               ": the same random numbers for samples with parameters of their own; use "
+               "randomness='different'");
   if (level.randomness == Randomness::Same) return same_in_place(op, stack, level);
   const Lowered outside(level.number);
   LAMINA_CHECK(pointwise(f), "vmap: ", op.full_name(), ": the arguments do not fit");

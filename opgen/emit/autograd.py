@@ -44,7 +44,7 @@ def emit(ops: list[Operator]) -> str:
         '#include "lamina/autograd/formulas.h"\n#include "lamina/autograd/forward.h"\n#include "lamina/autograd/list_writes.h"\n#include "lamina/autograd/view.h"\n'
         '#include "lamina/dispatch/operator.h"\n'
         '#include "lamina/kernels/generated_support.h"\n\n'
-        "namespace lamina::generated {\n\nusing namespace ops;\nusing namespace autograd::formulas;\n"
+        'namespace lamina {\nnamespace [[gnu::visibility("hidden")]] generated {\n\nusing namespace ops;\nusing namespace autograd::formulas;\n'
         "using autograd::SavedTensor;\nnamespace formulas = autograd::formulas;\n"
         "namespace forward = autograd::forward;\n\n"
     )
@@ -55,7 +55,7 @@ def emit(ops: list[Operator]) -> str:
             if f is op.functional and op.gradients.absent is None:
                 text += f"// ---- {op.where}: {op.schema}\n" + _Node(op).emit()
             text += _kernel(op, f)
-    return text + "}  // namespace lamina::generated\n"
+    return text + "}  // namespace generated\n}  // namespace lamina\n"
 
 
 def differentiable_inputs(op: Operator) -> list[Param]:
@@ -96,7 +96,7 @@ class _Node:
 
     def collect(self, f: Formula, of: str) -> None:
         for name in sorted(f.names):
-            if name in ("grad", "grads", "wants"):
+            if name in ("grad", "grads", "cotangents", "wants"):
                 continue
             if name in self.results:
                 self.saved_results[name] = None
@@ -172,8 +172,10 @@ class _Node:
         if len(op.schema.returns) == 1 and not op.schema.returns[0].type.is_list:
             text += "    const Tensor grad = std::move(grads[0]);\n"
         else:
-            uses_all = any("grads" in f.names for f in self.formulas.values())
-            if uses_all:
+            names = {n for f in self.formulas.values() for n in f.names}
+            if "cotangents" in names:  # those of all results, undefined where there is none
+                text += "    const std::span<Tensor> cotangents = grads;\n"
+            elif "grads" in names:
                 text += (
                     "    for (uint32_t i = 0; i < grads.size(); ++i)\n"
                     "      if (!grads[i].defined()) grads[i] = zeros_like_output(i);\n"
@@ -261,7 +263,7 @@ def _kernel(op: Operator, f: Function) -> str:
         tensors = [p.name for p in f.schema.params if p.type.base == "Tensor"]
         return text + (
             f'  if (autograd::recording({", ".join(tensors)})) autograd::raise_out_recorded("{op.name}");\n'
-            f"  {returns} result = {below};\n  {counted}  return result;\n}}\n\n"
+            f"  {returns} returned = {below};\n  {counted}  return returned;\n}}\n\n"
         )
     if f.form == "inplace":
         return text + _inplace(op, f, below, counted)

@@ -26,11 +26,11 @@ def emit(ops: list[Operator]) -> str:
         HEADER
         + '#include "lamina/kernels/generated_support.h"\n#include "lamina/generated/declarations.h"\n\n'
     )
-    text += "namespace lamina::generated {\n\n"
+    text += 'namespace lamina {\nnamespace [[gnu::visibility("hidden")]] generated {\n\n'
     for op in ops:
         text += f"// ---- {op.where}: {op.schema}\n"
         text += _EMITTERS[op.kind](op)
-    return text + "}  // namespace lamina::generated\n"
+    return text + "}  // namespace generated\n}  // namespace lamina\n"
 
 
 def _head(f: Function) -> str:
@@ -486,9 +486,10 @@ def declarations(operators: list[Operator]) -> str:
         + '#pragma once\n\n#include "lamina/dispatch/signature_types.h"\n#include "lamina/shape/result_meta.h"\n\n'
     )
     for room, lines in rooms.items():
+        # Nobody outside of the library calls them; names that are exported cost 100 bytes each.
         text += (
-            f"namespace lamina::{room} {{\n"
+            f'namespace lamina {{\nnamespace [[gnu::visibility("hidden")]] {room} {{\n'
             + "\n".join(lines)
-            + f"\n}}  // namespace lamina::{room}\n\n"
+            + f"\n}}  // namespace {room}\n}}  // namespace lamina\n\n"
         )
     return text

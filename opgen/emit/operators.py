@@ -79,13 +79,16 @@ def op_header(name: str, ops: list[Operator]) -> str:
     return text
 
 
+_INFO = '[[gnu::visibility("hidden")]] extern const dispatch::OperatorInfo'
+
+
 def op_source(ops: list[Operator]) -> str:
     """Handles and typed functions of some operators."""
     text = (
         HEADER
         + '#include "lamina/dispatch/boxing.h"\n#include "lamina/dispatch/signature_types.h"\n\n'
     )
-    text += "namespace lamina {\n\nnamespace generated {\n"
+    text += 'namespace lamina {\n\nnamespace [[gnu::visibility("hidden")]] generated {\n'
     for op in ops:
         for f in op.functions:
             for _, kernel in registrations(op, f):
@@ -110,13 +113,14 @@ def op_source(ops: list[Operator]) -> str:
             written = sum(1 << i for i, p in enumerate(f.schema.params) if p.type.written)
             text += (
                 f"extern const dispatch::Operator {f.op_id};\n"
-                f"namespace {{\nconst dispatch::OperatorInfo i_{f.op_id}{{\n"
+                f"{_INFO} i_{f.op_id};\n"
+                f"const dispatch::OperatorInfo i_{f.op_id}{{\n"
                 f'    "aten::{f.schema.name}", "{f.schema.overload}",\n    "aten::{_escape(str(f.schema))}",\n'
                 f'    "{op.where}", k_{f.op_id},\n'
                 f"    &dispatch::detail::Boxing<{sig}>::call_unboxed,\n"
                 f"    reinterpret_cast<dispatch::RawKernel>(&dispatch::detail::Boxing<{sig}>::boxing_kernel<{f.op_id}>),\n"
-                f"    {len(f.schema.params)}, {VMAP_RULES.index(op.vmap_rule(f))}, {written}}};\n}}  // namespace\n"
-                f"constinit const dispatch::Operator {f.op_id}{{&i_{f.op_id}}};\n\n"
+                f"    {len(f.schema.params)}, {VMAP_RULES.index(op.vmap_rule(f))}, {written}}};\n"
+                f"constinit const dispatch::Operator {f.op_id};\n\n"
             )
     text += "}  // namespace op\n\nnamespace ops {\n\n"
     for op in ops:
@@ -143,14 +147,16 @@ def _escape(text: str) -> str:
 
 
 def operator_table(operators: list[Operator]) -> str:
-    """kStaticOperators, sorted by full name."""
+    """kStaticOperators and kStaticInfos, sorted by full name."""
     entries = sorted(
         (f"aten::{f.schema.full_name}", f.op_id) for op in operators for f in op.functions
     )
     text = HEADER + '#include "lamina/dispatch/library.h"\n\nnamespace lamina::op {\n'
-    text += "".join(f"extern const dispatch::Operator {i};\n" for _, i in entries)
+    text += "".join(f"extern const dispatch::Operator {i};\n{_INFO} i_{i};\n" for _, i in entries)
     text += "}  // namespace lamina::op\n\nnamespace lamina::dispatch {\n\nconst Operator* const kStaticOperators[] = {\n"
     text += "".join(f"    &op::{i},  // {n}\n" for n, i in entries)
+    text += "};\nconst OperatorInfo* const kStaticInfos[] = {\n"
+    text += "".join(f"    &op::i_{i},\n" for _, i in entries)
     text += f"}};\nconst size_t kNumStaticOperators = {len(entries)};\n\n}}  // namespace lamina::dispatch\n"
     return text
 

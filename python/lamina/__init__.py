@@ -32,7 +32,9 @@ from lamina.random import (
 from lamina.storage import *  # noqa: F403
 
 newaxis = None
-for _name in ("_chunk_cat", "_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"):
+for _name in (
+    "_chunk_cat", "_native_batch_norm_legit", "_unsafe_masked_index", "_unsafe_masked_index_put_accumulate",
+):  # fmt: skip
     globals()[_name] = getattr(_C, _name)
 
 # Names of modules that few programs need; they are imported at the first call.
@@ -63,11 +65,15 @@ for _module, _name in (
 # Operators of a few lines of Python.
 for _name in (
     "atleast_2d", "atleast_3d", "aminmax", "cdist", "detach_", "dsplit", "einsum", "get_device",
-    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "multinomial", "norm", "range", "resize_as_",
-    "std_mean", "take_along_dim", "tensor_split", "tensordot", "trapezoid", "trapz",
-    "tril_indices", "triu_indices", "unique", "unique_consecutive", "var_mean", "vsplit",
+    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "multinomial", "range", "resize_as_",
+    "split_copy", "split_with_sizes_copy", "std_mean", "take_along_dim", "tensor_split", "tensordot", "trapezoid", "trapz",
+    "tril_indices", "triu_indices", "unbind_copy", "unique", "unique_consecutive", "var_mean", "vsplit",
 ):  # fmt: skip
     globals()[_name] = _lazy.later("lamina._composites", _name)
+for _name in (
+    "chain_matmul", "frobenius_norm", "lobpcg", "lu", "norm", "nuclear_norm", "pca_lowrank", "svd_lowrank",
+):  # fmt: skip
+    globals()[_name] = _lazy.later("lamina._linalg", _name)
 for _name in (
     "gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh",
     "rnn_tanh_cell",
@@ -106,6 +112,13 @@ for _name in (
     *_STATISTICS, "combinations", "cumulative_trapezoid", "gradient", "histogramdd", "unravel_index",
 ):  # fmt: skip
     globals()[_name] = _lazy.later("lamina._statistics", _name)
+for _name in ("segment_reduce", "_segment_reduce", "hash_tensor"):
+    globals()[_name] = _lazy.later("lamina._segments", _name)
+for _name in (
+    "stft", "istft", "bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window",
+):  # fmt: skip
+    globals()[_name] = _lazy.later("lamina._spectra", _name)
+_scaled_mm = _lazy.later("lamina._composites", "_scaled_mm")
 erfinv = _lazy.later("lamina._erfinv", "erfinv")
 vmap = _lazy.later("lamina.func", "vmap")
 pdist = _lazy.later("lamina.nn.functional", "pdist")
@@ -129,6 +142,7 @@ _SUBMODULES = (
     "jit",
     "library",
     "linalg",
+    "masked",
     "memory",
     "mps",
     "multiprocessing",
@@ -151,6 +165,7 @@ _SUBMODULES = (
     "_utils",
     "_weights_only_unpickler",
 )
+torch = _sys.modules[__name__]  # programs find torch.torch, too
 for _name in _SUBMODULES:
     _lazy.add_submodule(_sys.modules[__name__], _name)
 del _module, _name
@@ -246,14 +261,19 @@ def _attach():
     ):
         setattr(Tensor, name, forward(name, "_tensor"))  # noqa: F405
     for name in (
-        "aminmax", "hsplit", "vsplit", "dsplit", "multinomial", "norm", "resize_as_", "take_along_dim",
+        "aminmax", "hsplit", "vsplit", "dsplit", "multinomial", "resize_as_", "take_along_dim",
         "tensor_split", "unique", "unique_consecutive", "fill_diagonal_",
     ):  # fmt: skip
         setattr(Tensor, name, forward(name, "_composites"))  # noqa: F405
+    for name in ("lu", "norm"):
+        setattr(Tensor, name, forward(name, "_linalg"))  # noqa: F405
     for name in ("erfinv", "erfinv_"):
         setattr(Tensor, name, forward(name, "_erfinv"))  # noqa: F405
     for name in _STATISTICS:
         setattr(Tensor, name, forward(name, "_statistics"))  # noqa: F405
+    for name in ("stft", "istft"):
+        setattr(Tensor, name, forward(name, "_spectra"))  # noqa: F405
+    Tensor.hash_tensor = forward("hash_tensor", "_segments")  # noqa: F405
     for name in _ORDER:
         setattr(Tensor, name, forward(name, "_order"))  # noqa: F405
     Tensor.__div__ = Tensor.__truediv__  # noqa: F405

@@ -6,6 +6,7 @@ from math import e as e
 from math import inf as inf
 from math import nan as nan
 from math import pi as pi
+from types import ModuleType
 from typing import Any, TypeVar, overload
 
 from lamina import accelerator as accelerator
@@ -26,6 +27,7 @@ from lamina import hub as hub
 from lamina import jit as jit
 from lamina import library as library
 from lamina import linalg as linalg
+from lamina import masked as masked
 from lamina import memory as memory
 from lamina import mps as mps
 from lamina import multiprocessing as multiprocessing
@@ -63,6 +65,7 @@ _M = TypeVar("_M", bound=Callable[..., Any])
 
 __version__: str
 newaxis: None
+torch: ModuleType
 ops: Any
 
 class BFloat16Storage(TypedStorage): ...
@@ -158,6 +161,89 @@ def kthvalue(
 ) -> _ValuesIndices: ...
 def combinations(
     input: Tensor, r: builtins.int = ..., with_replacement: builtins.bool = ...
+) -> Tensor: ...
+def split_copy(  # type: ignore[no-redef]
+    input: Tensor,
+    split_size: builtins.int,
+    dim: builtins.int = ...,
+    *,
+    out: Sequence[Tensor] | None = ...,
+) -> tuple[Tensor, ...]: ...
+def split_with_sizes_copy(  # type: ignore[no-redef]
+    input: Tensor,
+    split_sizes: Sequence[builtins.int],
+    dim: builtins.int = ...,
+    *,
+    out: Sequence[Tensor] | None = ...,
+) -> tuple[Tensor, ...]: ...
+def unbind_copy(  # type: ignore[no-redef]
+    input: Tensor, dim: builtins.int = ..., *, out: Sequence[Tensor] | None = ...
+) -> tuple[Tensor, ...]: ...
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = ...,
+    indices: Tensor | None = ...,
+    offsets: Tensor | None = ...,
+    axis: builtins.int = ...,
+    unsafe: builtins.bool = ...,
+    initial: _Number | None = ...,
+) -> Tensor: ...
+def hash_tensor(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] = ...,
+    *,
+    keepdim: builtins.bool = ...,
+    mode: builtins.int = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def stft(
+    input: Tensor,
+    n_fft: builtins.int,
+    hop_length: builtins.int | None = ...,
+    win_length: builtins.int | None = ...,
+    window: Tensor | None = ...,
+    center: builtins.bool = ...,
+    pad_mode: str = ...,
+    normalized: builtins.bool = ...,
+    onesided: builtins.bool | None = ...,
+    return_complex: builtins.bool | None = ...,
+    align_to_window: builtins.bool | None = ...,
+) -> Tensor: ...
+def istft(
+    input: Tensor,
+    n_fft: builtins.int,
+    hop_length: builtins.int | None = ...,
+    win_length: builtins.int | None = ...,
+    window: Tensor | None = ...,
+    center: builtins.bool = ...,
+    normalized: builtins.bool = ...,
+    onesided: builtins.bool | None = ...,
+    length: builtins.int | None = ...,
+    return_complex: builtins.bool = ...,
+) -> Tensor: ...
+def bartlett_window(
+    window_length: builtins.int, periodic: builtins.bool = ..., **options: Any
+) -> Tensor: ...
+def blackman_window(
+    window_length: builtins.int, periodic: builtins.bool = ..., **options: Any
+) -> Tensor: ...
+def hamming_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = ...,
+    alpha: builtins.float = ...,
+    beta: builtins.float = ...,
+    **options: Any,
+) -> Tensor: ...
+def hann_window(
+    window_length: builtins.int, periodic: builtins.bool = ..., **options: Any
+) -> Tensor: ...
+def kaiser_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = ...,
+    beta: builtins.float = ...,
+    **options: Any,
 ) -> Tensor: ...
 def unravel_index(
     indices: Tensor, shape: builtins.int | Sequence[builtins.int]
@@ -290,6 +376,56 @@ def norm(
     out: Tensor | None = ...,
     dtype: dtype | None = ...,
 ) -> Tensor: ...
+def nuclear_norm(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] | builtins.bool | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    dtype: dtype | None = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def frobenius_norm(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def chain_matmul(*matrices: Tensor, out: Tensor | None = ...) -> Tensor: ...
+def lu(
+    A: Tensor,
+    pivot: builtins.bool = ...,
+    get_infos: builtins.bool = ...,
+    out: Sequence[Tensor] | None = ...,
+) -> tuple[Tensor, ...]: ...
+def svd_lowrank(
+    A: Tensor,
+    q: builtins.int | None = ...,
+    niter: builtins.int = ...,
+    M: Tensor | None = ...,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def pca_lowrank(
+    A: Tensor,
+    q: builtins.int | None = ...,
+    center: builtins.bool = ...,
+    niter: builtins.int = ...,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def lobpcg(
+    A: Tensor,
+    k: builtins.int | None = ...,
+    B: Tensor | None = ...,
+    X: Tensor | None = ...,
+    n: builtins.int | None = ...,
+    iK: Tensor | None = ...,
+    niter: builtins.int | None = ...,
+    tol: builtins.float | None = ...,
+    largest: builtins.bool | None = ...,
+    method: str | None = ...,
+    tracker: Any = ...,
+    ortho_iparams: Any = ...,
+    ortho_fparams: Any = ...,
+    ortho_bparams: Any = ...,
+) -> tuple[Tensor, Tensor]: ...
 def range(
     start: _Number = ..., end: _Number | None = ..., step: _Number = ..., **options: Any
 ) -> Tensor: ...

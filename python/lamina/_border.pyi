@@ -415,6 +415,38 @@ class TensorBase:
         weight: Tensor | None = ...,
         density: builtins.bool = ...,
     ) -> tuple[Tensor, Tensor]: ...
+    def hash_tensor(
+        self,
+        dim: builtins.int | Sequence[builtins.int] = ...,
+        *,
+        keepdim: builtins.bool = ...,
+        mode: builtins.int = ...,
+    ) -> Tensor: ...
+    def stft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = ...,
+        win_length: builtins.int | None = ...,
+        window: Tensor | None = ...,
+        center: builtins.bool = ...,
+        pad_mode: str = ...,
+        normalized: builtins.bool = ...,
+        onesided: builtins.bool | None = ...,
+        return_complex: builtins.bool | None = ...,
+        align_to_window: builtins.bool | None = ...,
+    ) -> Tensor: ...
+    def istft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = ...,
+        win_length: builtins.int | None = ...,
+        window: Tensor | None = ...,
+        center: builtins.bool = ...,
+        normalized: builtins.bool = ...,
+        onesided: builtins.bool | None = ...,
+        length: builtins.int | None = ...,
+        return_complex: builtins.bool = ...,
+    ) -> Tensor: ...
     def mode(self, dim: builtins.int = ..., keepdim: builtins.bool = ...) -> _ValuesIndices: ...
     def quantile(
         self,
@@ -456,6 +488,9 @@ class TensorBase:
         keepdim: builtins.bool = ...,
         dtype: _dtype | None = ...,
     ) -> Tensor: ...
+    def lu(
+        self, pivot: builtins.bool = ..., get_infos: builtins.bool = ...
+    ) -> tuple[Tensor, ...]: ...
     def take_along_dim(self, indices: Tensor, dim: builtins.int | None = ...) -> Tensor: ...
     def tensor_split(
         self,

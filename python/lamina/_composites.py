@@ -394,6 +394,36 @@ def tensor_split(input, indices_or_sections, dim=0):
     return tuple(input.narrow(dim, a, max(b - a, 0)) for a, b in zip(bounds, bounds[1:]))
 
 
+def _copies(name, views):
+    """The operator `name`: copies of the views that another makes."""
+    copies = getattr(_C, name)
+
+    def function(input, *args, out=None, **options):
+        if out is None:
+            return copies(input, *args, **options)
+        if not isinstance(out, (tuple, list)):
+            raise TypeError(
+                f"{name}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}"
+            )
+        parts = getattr(_C, views)(input, *args, **options)
+        if len(out) != len(parts):
+            raise RuntimeError(
+                f"{name}: expected an out= argument of size {len(parts)}, got size {len(out)}"
+            )
+        return given(name, parts, tuple(out), same_type=True)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"What {views} shows, as copies; written into the tensors of `out` where it is given."
+    )
+    return overridable(function)
+
+
+split_copy = _copies("split_copy", "split")
+split_with_sizes_copy = _copies("split_with_sizes_copy", "split_with_sizes")
+unbind_copy = _copies("unbind_copy", "unbind")
+
+
 @overridable
 def hsplit(input, indices_or_sections):
     """tensor_split along the second dimension; of vectors along their only one."""
@@ -526,7 +556,7 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
         raise RuntimeError("cdist only supports non-negative p values")
     difference = (x1.unsqueeze(-2) - x2.unsqueeze(-3)).abs()
     if p == 0:
-        return (difference != 0).to(x1.dtype).sum(-1)
+        return _C._tied((difference != 0).to(x1.dtype).sum(-1), difference)  # flat, not constant
     if p == math.inf:
         return difference.amax(-1)
     if p == 1:
@@ -534,50 +564,6 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
     if p == 2:
         return (difference * difference).sum(-1).sqrt()
     return difference.pow(p).sum(-1).pow(1 / p)
-
-
-@overridable
-def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The norm of a tensor, or along dimensions; `p` is a number, inf, or "fro", which is 2."""
-    if p == "nuc":
-        from lamina._missing import missing
-
-        raise missing("torch.norm with p='nuc'")
-    if isinstance(p, str) and p != "fro":
-        raise RuntimeError(f"norm: only valid values of p are numbers, 'fro' and 'nuc'; got {p!r}")
-    return _C._submodule_functions["linalg"]["vector_norm"](
-        input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out
-    )
-
-
-def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
-    """The norm of vectors, or of matrices where `ord` is "fro" or two dimensions are given."""
-    dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
-    if not dims and ord is not None and A.dim() > 2:
-        raise RuntimeError(
-            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
-            f"{A.dim()}D."
-        )
-    if isinstance(ord, str) and (A.dim() if not dims else len(dims)) < 2:
-        raise RuntimeError(
-            f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions; got {A.dim()} "
-            f"with ord={ord!r}"
-        )
-    matrix = len(dims) == 2 or (not dims and A.dim() == 2 and ord is not None)
-    if ord is None or not matrix or ord == "fro":
-        return _C._submodule_functions["linalg"]["vector_norm"](
-            A, 2 if ord in (None, "fro") else ord, dim, keepdim, dtype=dtype, out=out
-        )
-    a, b = (d % A.dim() for d in (dims or [0, 1]))
-    if ord in (1, -1, math.inf, -math.inf):
-        along, left = (a, b) if abs(ord) == 1 else (b, a)
-        sums = (A if dtype is None else A.to(dtype)).abs().sum(along, keepdim=True)
-        result = sums.amax(left, True) if ord > 0 else sums.amin(left, True)
-        result = result if keepdim else result.squeeze((a, b))
-        return given("linalg.norm", result, out, same_type=True)
-    from lamina._missing import missing
-
-    raise missing(f"torch.linalg.norm with ord={ord!r} of matrices")
 
 
 @overridable
@@ -702,13 +688,50 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     return given("multinomial", result, out)
 
 
+@overridable
+def _scaled_mm(
+    input, mat2, scale_a, scale_b, bias=None, scale_result=None, out_dtype=None, use_fast_accum=False, *, out=None
+):  # fmt: skip
+    """Product (m, n) of float8 matrices times their scales, float32: one number for a matrix, or (m, 1) and (1, n) for its rows.
+
+    It is computed in float32, `bias` (n,) is added, and the result converted to `out_dtype` (by default the first's); a float8
+    result is divided by `scale_result` first. Raises RuntimeError for sizes that do not fit, ValueError for other types and scales.
+    """
+    kinds = (_C.float8_e4m3fn, _C.float8_e5m2)
+    if input.dim() != 2 or mat2.dim() != 2 or input.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"_scaled_mm: mat_a and mat_b shapes cannot be multiplied; got {list(input.shape)} and {list(mat2.shape)}"
+        )
+    m, n = input.shape[0], mat2.shape[1]
+    for scale, rows in ((scale_a, [m, 1]), (scale_b, [1, n])):
+        if scale.dtype != _C.float32 or (scale.numel() != 1 and list(scale.shape) != rows):
+            raise ValueError(
+                f"_scaled_mm: scales must be float32, of one element or {rows}; got {scale.dtype} {list(scale.shape)}"
+            )
+    if input.dtype not in kinds or mat2.dtype not in kinds:
+        raise ValueError(
+            f"_scaled_mm: expected float8 matrices; got {input.dtype} and {mat2.dtype}"
+        )
+    result = _C.mm(input.to(_C.float32), mat2.to(_C.float32))
+    result = result * scale_a.reshape(-1, 1) * scale_b.reshape(1, -1)
+    if bias is not None:
+        if bias.dim() != 1 or bias.shape[0] != n:
+            raise RuntimeError(f"_scaled_mm: bias must have {n} elements; got {list(bias.shape)}")
+        result = result + bias.to(_C.float32)
+    dtype = input.dtype if out_dtype is None else out_dtype
+    if scale_result is not None and dtype in kinds:
+        result = result / scale_result
+    return given("_scaled_mm", result.to(dtype), out, same_type=True)
+
+
 NAMES = (
     "atleast_2d", "atleast_3d", "aminmax", "cdist", "detach_", "dsplit", "einsum", "get_device",
-    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "multinomial", "norm", "range", "resize_as_", "std_mean",
+    "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "multinomial", "range", "resize_as_", "split_copy",
+    "split_with_sizes_copy", "std_mean",
     "take_along_dim", "tensor_split", "tensordot", "trapezoid", "trapz", "tril_indices",
-    "triu_indices", "unique", "unique_consecutive", "var_mean", "vsplit",
+    "triu_indices", "unbind_copy", "unique", "unique_consecutive", "var_mean", "vsplit",
 )  # fmt: skip
 METHODS = (
-    "fill_diagonal_", "aminmax", "hsplit", "vsplit", "dsplit", "multinomial", "norm", "resize_as_", "take_along_dim",
+    "fill_diagonal_", "aminmax", "hsplit", "vsplit", "dsplit", "multinomial", "resize_as_", "take_along_dim",
     "tensor_split", "unique", "unique_consecutive",
 )  # fmt: skip

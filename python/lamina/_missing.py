@@ -19,7 +19,7 @@ class MissingError(NotImplementedError, AttributeError):
 
 
 def missing(name: str) -> MissingError:
-    """The error for a full name such as ``torch.stft``."""
+    """The error for a full name such as ``torch.quantize_per_tensor``."""
     return MissingError(
         f"{name} is missing: PyTorch has it, this release of Lamina does not; "
         "`python -m lamina --missing FILE` lists all such names in a script"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import itertools
 import math
 from collections import namedtuple
 
@@ -30,10 +29,21 @@ def combinations(input, r=2, with_replacement=False):
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return input.new_empty((0,))
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    places = list(choose(range(input.numel()), r))
-    index = _C.tensor(places, dtype=_C.int64).reshape(-1, r)
-    return input[index.reshape(-1)].reshape(index.shape)
+    n = input.numel()
+    count = math.comb(n + r - 1 if with_replacement else n, r) if n or not with_replacement else 0
+    if count * r >= 2**60:
+        raise RuntimeError(f"combinations: {count} choices of {r} elements are too many")
+    result = input.new_empty((count, r))  # raises where the result has no room
+    if count == 0:
+        return result
+    columns = [_C.arange(n)]
+    for _ in _range(1, r):  # behind each choice so far, all elements that may follow its last
+        last = columns[-1] + (0 if with_replacement else 1)
+        follow = n - last
+        columns = [_C.repeat_interleave(c, follow) for c in columns]
+        begin = _C.repeat_interleave(follow.cumsum(0) - follow - last, follow)
+        columns.append(_C.arange(columns[0].numel()) - begin)
+    return _C.stack([input[c] for c in columns], 1)
 
 
 def unravel_index(indices, shape):
@@ -45,9 +55,9 @@ def unravel_index(indices, shape):
     shape = [int(n) for n in shape]
     if any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")
-    result = []
+    result, indices = [], indices.to(_C.int64)
     for n in reversed(shape):
-        result.append((indices % max(n, 1)).to(_C.int64))
+        result.append(indices % max(n, 1))
         indices = indices.div(max(n, 1), rounding_mode="floor")
     return tuple(reversed(result))
 
@@ -388,6 +398,10 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
     )
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if len({d % max(input.dim(), 1) for d in dims}) < len(dims):
+        raise RuntimeError(
+            f"torch.gradient: a dim appears multiple times in the list of dims {dims}"
+        )
     spacing = 1 if spacing is None else spacing
     spaces = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
     if len(spaces) != len(dims):

@@ -1,7 +1,16 @@
 """Functions of the top module that are written in Python."""
 
+from __future__ import annotations
+
 from lamina import _C
 from lamina._per_sample import per_sample
+
+TYPE_CHECKING = False  # typing takes time to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def _misfit(function, args, kwargs, error):
@@ -40,7 +49,7 @@ _KINDS = {
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 
 
-def overridable(function):
+def overridable(function: _Function) -> _Function:
     """Gives a function the protocol of __torch_function__, and TypeError for arguments that should have been tensors.
 
     Lists among the arguments are looked into. Flags must be bools.

@@ -14,13 +14,23 @@ for _name, _top in _SHARED.items():
         globals().setdefault(_name, getattr(_C, _top))
 
 
-def __getattr__(name):
-    if name == "norm":
-        from lamina import _composites
+LinAlgError = _C._LinAlgError
+_LATER = {  # names here and in lamina._linalg
+    "cond": "cond",
+    "matrix_norm": "matrix_norm",
+    "matrix_rank": "matrix_rank",
+    "norm": "linalg_norm",
+    "pinv": "pinv",
+}
 
-        value = globals()[name] = _composites.linalg_norm
+
+def __getattr__(name):
+    if name in _LATER:
+        from lamina import _linalg
+
+        value = globals()[name] = getattr(_linalg, _LATER[name])
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = sorted({n for n in globals() if not n.startswith("_")} | {"norm"})
+__all__ = sorted({n for n in globals() if not n.startswith("_")} | set(_LATER))

@@ -15,3 +15,33 @@ def norm(
     out: Tensor | None = ...,
     dtype: dtype | None = ...,
 ) -> Tensor: ...
+def matrix_norm(
+    A: Tensor,
+    ord: float | str = ...,
+    dim: Sequence[int] = ...,
+    keepdim: bool = ...,
+    *,
+    dtype: dtype | None = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def cond(A: Tensor, p: float | str | None = ..., *, out: Tensor | None = ...) -> Tensor: ...
+def matrix_rank(
+    A: Tensor,
+    tol: float | Tensor | bool | None = ...,
+    hermitian: bool = ...,
+    *,
+    atol: float | Tensor | None = ...,
+    rtol: float | Tensor | None = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def pinv(
+    A: Tensor,
+    rcond: float | Tensor | bool | None = ...,
+    hermitian: bool = ...,
+    *,
+    atol: float | Tensor | None = ...,
+    rtol: float | Tensor | None = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+
+class LinAlgError(RuntimeError): ...

@@ -258,19 +258,10 @@ def kaiming_normal_(
 
 
 def _orthonormal(matrix):
-    """The columns of a matrix (n, m), n >= m, made orthonormal, each with the sign that keeps R's diagonal positive."""
-    qr = getattr(lamina.linalg, "qr", None)
-    if qr is not None:
-        q, r = qr(matrix)
-        return q * r.diagonal().sgn()
-    # Gram and Schmidt, each column twice, in float64.
-    columns = matrix.double()
-    for i in range(columns.size(1)):
-        column, before = columns[:, i], columns[:, :i]
-        for _ in range(2 if i else 0):
-            column = column - before @ (before.t() @ column)
-        columns[:, i] = column / (column * column).sum().sqrt()
-    return columns.to(matrix.dtype)
+    """The columns of matrices (..., n, m), n >= m, made orthonormal, each with the sign that keeps R's diagonal positive."""
+    q, r = lamina.linalg.qr(matrix)
+    sign = r.diagonal(dim1=-2, dim2=-1).sgn()
+    return q * lamina.where(sign == 0, 1, sign).unsqueeze(-2)
 
 
 def orthogonal_(tensor: Tensor, gain=1, generator=None) -> Tensor:
