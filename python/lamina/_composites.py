@@ -5,6 +5,7 @@ from collections import namedtuple
 
 from lamina import _C
 from lamina._out import given
+from lamina._per_sample import per_sample
 from lamina.functional import overridable
 
 _range = range  # torch has a function of that name
@@ -282,6 +283,7 @@ def _slices(input, dim):
 
 
 @overridable
+@per_sample
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The different values, in order.
 
@@ -313,6 +315,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 
 @overridable
+@per_sample
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """Without repetitions of the element (or slice) before; see `unique` for the other results."""
     _tensor("unique_consecutive", input)
@@ -371,6 +374,7 @@ def atleast_3d(*tensors):
 
 
 @overridable
+@per_sample
 def tensor_split(input, indices_or_sections, dim=0):
     """Views of parts along a dimension: so many, as equal as can be, or between the indices."""
     n = input.size(dim)
@@ -500,6 +504,7 @@ def triu_indices(row, col, offset=0, *, dtype=_C.int64, device="cpu", layout=_C.
 
 
 @overridable
+@per_sample
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
     """For each element, whether it is one of the others; one of the two may be a number. Raises TypeError where both are."""
     if not isinstance(elements, _C.Tensor) and not isinstance(test_elements, _C.Tensor):
@@ -656,6 +661,7 @@ def fill_diagonal_(input, fill_value, wrap=False):
 
 
 @overridable
+@per_sample(random=True)
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
     """Numbers drawn with probabilities in proportion to weights (categories) or (rows, categories): int64 (..., num_samples).
 
