@@ -39,6 +39,7 @@ def outputs(ops: list[Operator]) -> dict[str, tuple[str, str]]:
         "header",
         {f"lamina/ops/{cpp_name(n)}.h": operators.op_header(n, g) for n, g in groups.items()},
     )
+    put("header", {"lamina/generated/vmap_rules.h": operators.vmap_rules_header()})
     put("header", {"lamina/ops.h": operators.all_ops_header(ops)})
     put("header", {"lamina/generated/declarations.h": kernels.declarations(ops)})
     put("lamina", _shards("ops", ops, operators.op_source, "lamina/generated/ops"))

@@ -19,6 +19,13 @@ FIELDS = {
     "kernels", "composite", "expr", "doc", "aliases", "module", "overload_names", "node", "reduce", "accumulate",
     "number_first", "saturate", "python", "vmap", "copy",
 }  # fmt: skip
+# What an operator does with batched tensors (lamina/transforms): "loop" goes through the samples,
+# "never" raises, the others are rules.
+VMAP_RULES = (
+    "loop", "composite", "never", "pointwise", "reduction", "view", "along_dimension", "direct", "trailing", "images", "sized", "matrix",
+    "linear", "convolve", "embed", "normalize", "gather_rows", "put_rows", "fill", "slice_gradient", "random", "dynamic",
+    "likelihood", "normalize_groups", "normalize_batch", "convolve_gradient",
+)  # fmt: skip
 CPP_KEYWORDS = {
     "and", "or", "not", "xor", "float", "double", "int", "long", "short", "char", "bool", "signed", "unsigned", "auto",
     "default", "new", "delete", "operator", "register", "switch", "template", "this", "typename", "union", "using",
@@ -102,6 +109,14 @@ class Operator:
     @property
     def doc(self) -> str:
         return str(self.raw.get("doc", "")).strip()
+
+    def vmap_rule(self, f: Function) -> str:
+        """What `f` does with batched tensors: `vmap:`, or what its kind implies."""
+        if f.form == "out":
+            return "loop"
+        if "vmap" in self.raw:
+            return str(self.raw["vmap"])
+        return "loop" if self.kind == "custom" else self.kind
 
     @property
     def tensor_params(self) -> list[Param]:
@@ -310,6 +325,10 @@ def _build_paragraph(p: RawParagraph, numbers: dict[str, int]) -> list[Operator]
             raise ParagraphError(
                 where, f"dtypes has {group!r}; expected some of {', '.join(DTYPE_GROUPS)}"
             )
+    if raw.get("vmap", "loop") not in VMAP_RULES:
+        raise ParagraphError(
+            where, f"vmap is {raw['vmap']!r}; expected one of {', '.join(VMAP_RULES)}"
+        )
     number = numbers.get(base.name, 0)
     numbers[base.name] = number + 1
     node = raw.get("node") or f"{_camel(base.name)}Backward{number}"

@@ -9,7 +9,7 @@ LIBRARY = ROOT / "lamina"
 # From the top of the house to the bottom; rooms of one row may know each other.
 ORDER = [
     ["border"],
-    ["autograd", "composite", "kernels", "shape"],
+    ["autograd", "composite", "kernels", "shape", "transforms"],
     ["dispatch"],
     ["tile", "cpu"],
     ["event"],

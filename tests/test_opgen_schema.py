@@ -94,6 +94,7 @@ def test_good_paragraph(tmp_path):
         ({"variants": "[functional]"}, "unknown variant"),
         ({"colour": "red"}, "unknown field 'colour'"),
         ({"promote": "up"}, "promote is 'up'"),
+        ({"vmap": "bmm"}, "vmap is 'bmm'"),
         ({"jvp": "{other: other_t}"}, "'jvp' names 'other', which is no parameter"),
         ({"jvp": "{self: [self_t, self_t]}"}, "more formulas than there are results"),
         ({"no_jvp": "'x'"}, "'no_jvp' must say why"),

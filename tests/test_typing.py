@@ -23,6 +23,7 @@ MODULES = (
     "masked",
     "special",
     "autograd",
+    "func",
 )
 
 

@@ -64,7 +64,9 @@ REFERENCE = {
     ),
 }
 
-FLOORS = ["python", "border", "dispatch", "autograd", "shape", "tile", "cpu", "memory", "queue"]
+FLOORS = [
+    "python", "border", "dispatch", "autograd", "transforms", "shape", "tile", "cpu", "memory", "queue",
+]  # fmt: skip
 GUIDES = ["coming-from-pytorch", "nn", "optim", "data", "serialize", "explain", "cpp"]
 MORE = ["differences", "ops", "adding-an-operator", "dependencies"]
 

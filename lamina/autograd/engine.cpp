@@ -13,6 +13,7 @@
 #include "lamina/ops/any.h"
 #include "lamina/ops/isnan.h"
 #include "lamina/ops/ones_like.h"
+#include "lamina/transforms/grad_level.h"
 
 namespace lamina::autograd {
 
@@ -198,9 +199,10 @@ void Pass::add_grad(State& s, uint32_t nr, Tensor grad) {
   if (!grad.defined()) return;
   if (!slot.defined())
     slot = std::move(grad);
-  else if (!grad_enabled() && slot.impl()->use_count() == 1 && slot.storage()->use_count() == 1 &&
-           slot.dtype() == grad.dtype() && !slot.impl()->is_view() &&
-           slot.is_non_overlapping_and_dense())
+  else if (!grad_enabled() && slot.keys() == strided_keys(slot.device().type) &&
+           grad.keys() == slot.keys() && slot.impl()->use_count() == 1 &&
+           slot.storage()->use_count() == 1 && slot.dtype() == grad.dtype() &&
+           !slot.impl()->is_view() && slot.is_non_overlapping_and_dense())
     ops::add_(slot, grad);  // nobody else sees this sum
   else
     slot = ops::add(slot, grad);
@@ -307,7 +309,12 @@ void Pass::run_node(State& s, std::vector<Tensor>* captured) {
     const bool nan_hunt = anomaly_enabled() && anomaly_checks_nan();
     {
       const event::Scope scope("backward", node->name());
-      node->apply(grads, results_);
+      bool batched = false;
+      for (const Tensor& g : grads) batched |= g.defined() && transforms::is_batched(g);
+      if (batched) [[unlikely]]
+        transforms::apply_node(*node, grads, results_);
+      else
+        node->apply(grads, results_);
     }
     for (const auto& h : after) h->run(results_, seen);
     if (node->is_user_defined() || hooks)

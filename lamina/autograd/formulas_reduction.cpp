@@ -1,6 +1,7 @@
 // Derivatives of reductions, scans, softmax, losses.
 #include "lamina/autograd/formulas.h"
 #include "lamina/shape/reduce.h"
+#include "lamina/transforms/batched.h"
 
 namespace lamina::autograd::formulas {
 
@@ -11,6 +12,9 @@ Tensor flip(const Tensor& t, int64_t dim) {
 }
 
 Tensor zeros_of(const Tensor& like, IntList sizes) {
+  // Samples can be written into zeros that have samples.
+  if (transforms::is_batched(like)) [[unlikely]]
+    return ops::new_zeros(like, sizes);
   return ops::zeros(sizes, like.dtype(), std::nullopt, like.device());
 }
 

@@ -8,6 +8,7 @@
 #include "lamina/autograd/view.h"
 #include "lamina/core/error.h"
 #include "lamina/kernels/result.h"
+#include "lamina/ops/clone.h"
 
 namespace lamina::autograd::forward {
 
@@ -287,7 +288,10 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level) {
                "level ",
                level, " is not supported.");
   const Hide hide(level);
-  Tensor dual = ops::alias(primal);
+  // Elements that share an address may have tangents that differ: they get bytes of their own.
+  Tensor dual = internal_overlap(primal) == Overlap::No
+                    ? ops::alias(primal)
+                    : ops::clone(primal, MemoryFormat::Contiguous);
   set_entry(dual,
             {number_of(level), formulas::fit_dtype(tangent, primal.dtype()), false, false, true});
   return dual;

@@ -10,9 +10,11 @@
 #include "lamina/ops/as_strided.h"
 #include "lamina/ops/clone.h"
 #include "lamina/ops/copy.h"
+#include "lamina/ops/new_zeros.h"
 #include "lamina/ops/view_as_complex.h"
 #include "lamina/ops/view_as_real.h"
 #include "lamina/ops/zero.h"
+#include "lamina/transforms/batched.h"
 
 namespace lamina::autograd {
 
@@ -214,9 +216,15 @@ void CopySlices::apply(std::span<Tensor> grads, std::span<Tensor> results) {
     (reach < 0 ? low : high) += reach;
   }
   const Tensor& grad = grads[0];
-  Tensor whole = empty_contiguous({high - low + 1}, grad.dtype(), grad.device());
-  zero_bytes(whole);
-  whole.impl()->set_window(base_sizes_, base_strides_, -low);
+  Tensor whole;
+  if (transforms::is_batched(grad)) [[unlikely]] {
+    whole = ops::as_strided(ops::new_zeros(grad, Sizes{high - low + 1}), base_sizes_, base_strides_,
+                            -low);
+  } else {
+    whole = empty_contiguous({high - low + 1}, grad.dtype(), grad.device());
+    zero_bytes(whole);
+    whole.impl()->set_window(base_sizes_, base_strides_, -low);
+  }
   ops::copy_(whole, grad);
   const Tensor part = view_of(whole);
   std::vector<Tensor> inner_grads{ops::clone(part)};

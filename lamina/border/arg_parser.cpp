@@ -8,6 +8,7 @@
 #include "lamina/border/override.h"
 #include "lamina/border/trace.h"
 #include "lamina/border/types.h"
+#include "lamina/transforms/batched.h"
 
 namespace lamina::border {
 
@@ -487,6 +488,9 @@ Sizes ParsedArgs::int_list(int i) const {
     add(items_of(o), length(o));
   } else if (border::is_tensor(o) && unwrap(o).dim() == 1) {
     const Tensor& t = unwrap(o);
+    if (transforms::is_batched(t)) transforms::raise_item("using a Tensor as a list of ints");
+    LAMINA_CHECK(t.data() || t.numel() == 0, parser_->name(),
+                 ": a tensor without memory has no ints");
     for (int64_t k = 0; k < t.numel(); ++k)
       out.push_back(
           load_element(static_cast<char*>(t.data()) +

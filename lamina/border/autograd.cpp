@@ -12,6 +12,7 @@
 #include "lamina/kernels/result.h"
 #include "lamina/ops/select.h"
 #include "lamina/ops/stack.h"
+#include "lamina/transforms/grad_level.h"
 
 namespace lamina::border {
 
@@ -19,10 +20,21 @@ namespace {
 
 // ---- attributes ---------------------------------------------------------------------------------
 
-PyObject* get_requires_grad(PyObject* self, void*) { return wrap(unwrap(self).requires_grad()); }
+void check_not_batched(const Tensor& t, const char* what) {
+  LAMINA_CHECK(
+      !transforms::is_batched(t), "You are attempting to call Tensor.", what,
+      "() (or perhaps using torch.autograd.functional.* APIs) inside of a function being "
+      "transformed by vmap. This is unsupported; use torch.func.grad, vjp or jvp inside of "
+      "vmap, or call it on tensors outside");
+}
+
+PyObject* get_requires_grad(PyObject* self, void*) {
+  return wrap(transforms::requires_grad(unwrap(self)));
+}
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   LAMINA_BORDER_BEGIN
   if (!value || !PyBool_Check(value)) raise_runtime("requires_grad must be a bool");
+  check_not_batched(unwrap(self), "requires_grad_");
   autograd::set_requires_grad(unwrap(self), value == Py_True);
   return 0;
   LAMINA_BORDER_END_WITH(-1)
@@ -56,12 +68,12 @@ int set_grad(PyObject* self, PyObject* value, void*) {
 }
 PyObject* get_grad_fn(PyObject* self, void*) {
   LAMINA_BORDER_BEGIN
-  return wrap_node(autograd::grad_fn(unwrap(self)));
+  return wrap_node(autograd::grad_fn(transforms::innermost(unwrap(self))));
   LAMINA_BORDER_END
 }
 PyObject* get_is_leaf(PyObject* self, void*) {
   LAMINA_BORDER_BEGIN
-  return wrap(autograd::is_leaf(unwrap(self)));
+  return wrap(autograd::is_leaf(transforms::innermost(unwrap(self))));
   LAMINA_BORDER_END
 }
 PyObject* get_output_nr(PyObject* self, void*) {
@@ -76,13 +88,14 @@ PyObject* get_retains_grad(PyObject* self, void*) {
 }
 PyObject* get_base(PyObject* self, void*) {
   LAMINA_BORDER_BEGIN
+  if (transforms::is_batched(unwrap(self))) Py_RETURN_NONE;
   TensorImpl* base = unwrap(self).impl()->base();
   return wrap(Tensor::share(base));
   LAMINA_BORDER_END
 }
 
 PyObject* is_view(PyObject* self, PyObject*) {
-  return wrap(unwrap(self).impl()->base() != nullptr);
+  return wrap(unwrap(self).impl()->base() != nullptr && !transforms::is_batched(unwrap(self)));
 }
 
 // ---- hooks --------------------------------------------------------------------------------------
@@ -114,6 +127,7 @@ int set_backward_hooks(PyObject* self, PyObject* value, void*) {
 PyObject* register_hook(PyObject* self, PyObject* function) {
   LAMINA_BORDER_BEGIN
   const Tensor& t = unwrap(self);
+  check_not_batched(t, "register_hook");
   if (!t.requires_grad())
     raise_runtime("cannot register a hook on a tensor that doesn't require gradient");
   autograd::grad_fn(t);  // brings a view's history up to date
@@ -154,6 +168,7 @@ PyObject* register_post_accumulate(PyObject* self, PyObject* function) {
 }
 PyObject* retain_grad(PyObject* self, PyObject*) {
   LAMINA_BORDER_BEGIN
+  check_not_batched(unwrap(self), "retain_grad");
   if (!unwrap(self).requires_grad())
     raise_runtime("can't retain_grad on Tensor that has requires_grad=False");
   autograd::retain_grad(unwrap(self));
@@ -171,6 +186,7 @@ constinit Parser requires_grad_parser("requires_grad_", kRequiresGradSignatures)
 PyObject* requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* names) {
   LAMINA_BORDER_BEGIN
   const ParsedArgs r(requires_grad_parser, self, args, nargs, names);
+  check_not_batched(unwrap(self), "requires_grad_");
   autograd::set_requires_grad(unwrap(self), r.boolean_or(1, true));
   return Py_NewRef(self);
   LAMINA_BORDER_END
@@ -235,7 +251,7 @@ void check_gradients(const std::vector<Tensor>& roots, std::vector<Tensor>& grad
                    "] has a shape of ", std::span<const int64_t>(gradients[i].sizes()),
                    " and output[", i, "] has a shape of ",
                    std::span<const int64_t>(roots[i].sizes()), ".");
-    } else if (roots[i].requires_grad()) {
+    } else if (transforms::requires_grad(roots[i])) {
       LAMINA_CHECK(roots[i].numel() == 1, "grad can be implicitly created only for scalar outputs");
       LAMINA_CHECK(!roots[i].is_complex(),
                    "grad can be implicitly created only for real scalar outputs but got ",
@@ -261,6 +277,9 @@ void run_backward(const ParsedArgs& r) {
   const std::vector<Tensor> inputs = tensors_of(r.object(4), "inputs", false);
   if (r.object(4) && r.object(4) != Py_None && inputs.empty())
     raise_runtime("`inputs` argument to `backward()` cannot be empty.");
+  for (const std::vector<Tensor>* list : {&roots, &gradients})
+    for (const Tensor& t : *list)
+      if (t.defined()) check_not_batched(t, "backward");
   check_gradients(roots, gradients);
   const bool create = r.boolean_or(3, false);
   const bool retain = r.has(2) && r.object(2) != Py_None ? r.boolean(2) : create;
@@ -299,6 +318,16 @@ constexpr Signature kGradSignatures[] = {make_signature(
     "= False, bool materialize_grads = False")};
 constinit Parser grad_parser("grad", kGradSignatures);
 
+std::vector<Tensor> grad_any(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                             const std::vector<Tensor>& gradients, bool retain, bool create,
+                             bool unused) {
+  for (const std::vector<Tensor>* list : {&outputs, &inputs, &gradients})
+    for (const Tensor& t : *list)
+      if (t.defined() && transforms::is_batched(t))
+        return transforms::grad(outputs, inputs, gradients, retain, create, unused);
+  return autograd::grad(outputs, inputs, gradients, retain, create, unused);
+}
+
 // Every gradient has a leading dimension: one pass for each of its items, and results that are
 // stacked the same way.
 std::vector<Tensor> grad_batched(const std::vector<Tensor>& outputs,
@@ -322,12 +351,36 @@ std::vector<Tensor> grad_batched(const std::vector<Tensor>& outputs,
   }
   LAMINA_CHECK(batch > 0, "grad: is_grads_batched needs a batch of at least one; got ",
                std::max<int64_t>(batch, 0));
+  // The pass once for all items; where something in it cannot do that, one pass for each.
+  try {
+    struct Vmap {
+      explicit Vmap(int64_t n) : level(transforms::enter_vmap(n, transforms::Randomness::Error)) {}
+      ~Vmap() { transforms::leave_vmap(); }
+      Vmap(const Vmap&) = delete;
+      Vmap& operator=(const Vmap&) = delete;
+      const int64_t level;
+    };
+    std::vector<Tensor> found;
+    int64_t level;
+    {
+      const Vmap vmap(batch);
+      level = vmap.level;
+      std::vector<Tensor> given;
+      for (const Tensor& g : gradients)
+        given.push_back(g.defined() ? transforms::put_under(g, 0, level) : g);
+      found = transforms::grad(outputs, inputs, given, retain, create, unused);
+    }
+    for (Tensor& t : found)
+      if (t.defined()) t = transforms::unbatched(t, 0, level, batch);
+    return found;
+  } catch (const transforms::BatchingError&) {
+  }
   std::vector<std::vector<Tensor>> rows(inputs.size());
   for (int64_t b = 0; b < batch; ++b) {
     std::vector<Tensor> given;
     for (const Tensor& g : gradients) given.push_back(g.defined() ? ops::select(g, 0, b) : g);
     std::vector<Tensor> row =
-        autograd::grad(outputs, inputs, given, retain || b + 1 < batch, create, unused);
+        grad_any(outputs, inputs, given, retain || b + 1 < batch, create, unused);
     for (size_t i = 0; i < row.size(); ++i)
       if (row[i].defined()) rows[i].push_back(std::move(row[i]));
   }
@@ -359,7 +412,7 @@ PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
   {
     ReleaseGil released(true);
     results = batched ? grad_batched(outputs, inputs, gradients, retain, create, unused)
-                      : autograd::grad(outputs, inputs, gradients, retain, create, unused);
+                      : grad_any(outputs, inputs, gradients, retain, create, unused);
   }
   Ref tuple = owned(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
   for (size_t i = 0; i < results.size(); ++i) {

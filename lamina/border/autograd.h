@@ -9,6 +9,7 @@ namespace lamina::border {
 extern PyMethodDef autograd_functions[];
 extern PyMethodDef grad_mode_functions[];
 extern PyMethodDef forward_functions[];
+extern PyMethodDef transform_functions[];  // transforms.cpp
 void add_node_type(PyObject* module);
 void add_function_type(PyObject* module);
 void add_grad_modes(PyObject* module);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lamina/core/float_types.h"
+#include "lamina/transforms/batched.h"
 
 namespace lamina::border {
 
@@ -18,7 +19,7 @@ bool has_index_slot(PyObject* object) {
 bool is_number_tensor(PyObject* object) {
   if (!is_tensor(object)) return false;
   const Tensor& t = unwrap(object);
-  return t.dim() == 0 && !t.requires_grad();
+  return t.dim() == 0 && !t.requires_grad() && !transforms::is_batched(t);
 }
 
 [[noreturn]] void raise_expected(const char* what, PyObject* object) {
@@ -29,6 +30,7 @@ bool is_number_tensor(PyObject* object) {
 void check_readable(const Tensor& t) {
   LAMINA_CHECK(!t.is_meta(),
                "item: a tensor on the meta device has no value; expected a tensor with memory");
+  if (transforms::is_batched(t)) transforms::raise_item("calling .item() on a Tensor");
   LAMINA_CHECK(t.data() != nullptr, "item: the tensor has no memory");
 }
 

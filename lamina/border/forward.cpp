@@ -3,6 +3,7 @@
 
 #include "lamina/border/autograd.h"
 #include "lamina/border/convert.h"
+#include "lamina/transforms/grad_level.h"
 
 namespace lamina::border {
 
@@ -42,15 +43,16 @@ PyObject* current(PyObject*, PyObject*) { return PyLong_FromLong(forward::num_le
 PyObject* make_dual(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   LAMINA_BORDER_BEGIN
   check_count("_make_dual", nargs, 3);
-  return wrap(forward::make_dual(tensor_at("_make_dual", args, 0), tensor_at("_make_dual", args, 1),
-                                 level_at(args[2])));
+  return wrap(transforms::make_dual(tensor_at("_make_dual", args, 0),
+                                    tensor_at("_make_dual", args, 1), level_at(args[2])));
   LAMINA_BORDER_END
 }
 PyObject* unpack_dual(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   LAMINA_BORDER_BEGIN
   check_count("_unpack_dual", nargs, 2);
-  forward::Dual d = forward::unpack_dual(tensor_at("_unpack_dual", args, 0), level_at(args[1]));
-  return wrap(std::make_tuple(std::move(d.primal), std::move(d.tangent)));
+  auto [primal, tangent] =
+      transforms::unpack_dual(tensor_at("_unpack_dual", args, 0), level_at(args[1]));
+  return wrap(std::make_tuple(std::move(primal), std::move(tangent)));
   LAMINA_BORDER_END
 }
 PyObject* set_enabled(PyObject*, PyObject* value) {

@@ -14,6 +14,7 @@
 #include "lamina/ops/slice.h"
 #include "lamina/ops/squeeze.h"
 #include "lamina/ops/unsqueeze.h"
+#include "lamina/transforms/batched.h"
 #if __has_include("lamina/ops/index.h")
 #include "lamina/ops/index.h"
 #endif
@@ -164,11 +165,11 @@ Plan make_plan(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
       record(plan, dim++, bool_index(o == Py_True));
     } else {
       Tensor index = index_tensor(o);
-      if (index.dim() == 0 && !is_mask(index)) {
+      if (index.dim() == 0 && !is_mask(index) && !transforms::is_batched(index)) {
         if (!is_integral(index.dtype()))
           raise_index("tensors used as indices must be long, int, byte or bool tensors");
         view = select(view, dim, item_of(index).to_int(), real_dim++);
-      } else if (index.dim() == 0) {
+      } else if (index.dim() == 0 && is_mask(index)) {
         view = ops::unsqueeze(view, dim);
         record(plan, dim++, bool_index(item_of(index).to_bool()));
       } else if (is_mask(index)) {

@@ -101,7 +101,7 @@ void fill(PyObject* module) {
         index_functions, operator_functions, override_functions, python_dispatch_functions,
         generator_functions, autograd_functions, grad_mode_functions, hook_functions,
         forward_functions, storage_functions, dlpack_functions, module_slot_functions,
-        trace_functions})
+        trace_functions, transform_functions})
     checked(PyModule_AddFunctions(module, table));
   add_submodule_functions(module);
 }

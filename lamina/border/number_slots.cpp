@@ -11,6 +11,7 @@
 #include "lamina/ops/matmul.h"
 #include "lamina/ops/mul.h"
 #include "lamina/ops/sub.h"
+#include "lamina/transforms/batched.h"
 
 namespace lamina::border {
 
@@ -231,6 +232,8 @@ int truth(PyObject* self) {
     raise_runtime(t.numel() == 0 ? "Boolean value of Tensor with no values is ambiguous"
                                  : "Boolean value of Tensor with more than one value is ambiguous");
   }
+  if (transforms::is_batched(t))
+    transforms::raise_item("attempting to use a Tensor in some data-dependent control flow");
   return item_of(t).to_bool();
   LAMINA_BORDER_END_WITH(-1)
 }

@@ -332,7 +332,8 @@ PyObject* exclude_keys(PyObject*, PyObject* args) {
   unsigned long long bits;
   if (!PyArg_ParseTuple(args, "K", &bits)) return nullptr;
   const uint64_t before = dispatch::t_local.excluded.bits();
-  dispatch::t_local.excluded = KeySet(static_cast<uint64_t>(bits));
+  // A batched tensor has no bytes: its layer cannot be left out.
+  dispatch::t_local.excluded = KeySet(static_cast<uint64_t>(bits)) - DispatchKey::FuncTorchBatched;
   return PyLong_FromUnsignedLongLong(before);
   LAMINA_BORDER_END
 }

@@ -4,6 +4,7 @@
 #include "lamina/border/tensor_object.h"
 #include "lamina/ops/imag.h"
 #include "lamina/ops/real.h"
+#include "lamina/transforms/batched.h"
 
 namespace lamina::border {
 
@@ -139,6 +140,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
   const Tensor& t = unwrap(self);
   const Tensor& source = unwrap(value);
   LAMINA_CHECK(t.device() == source.device(), "set data: the devices differ");
+  LAMINA_CHECK(!transforms::is_batched(t) && !transforms::is_batched(source),
+               "set data: inside vmap a tensor stands for all samples and has no bytes of its own");
   TensorImpl* impl = t.impl();
   impl->set_storage(IntrusivePtr<Storage>::share(source.storage()));
   impl->set_dtype(source.dtype());

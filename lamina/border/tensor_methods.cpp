@@ -3,6 +3,7 @@
 
 #include "lamina/border/override.h"
 #include "lamina/border/tensor_object.h"
+#include "lamina/transforms/batched.h"
 
 namespace lamina::border {
 
@@ -31,6 +32,11 @@ PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObje
   LAMINA_BORDER_END
 }
 
+void check_has_bytes(const Tensor& t, const char* what) {
+  LAMINA_CHECK(!transforms::is_batched(t), what,
+               ": inside vmap a tensor stands for all samples and has no bytes of its own");
+}
+
 PyObject* storage_offset(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(unwrap(self).storage_offset());
 }
@@ -40,7 +46,10 @@ PyObject* element_size(PyObject* self, PyObject*) {
   return PyLong_FromSize_t(item_size(unwrap(self).dtype()));
 }
 PyObject* data_ptr(PyObject* self, PyObject*) {
+  LAMINA_BORDER_BEGIN
+  check_has_bytes(unwrap(self), "data_ptr");
   return PyLong_FromVoidPtr(unwrap(self).numel() == 0 ? nullptr : unwrap(self).data());
+  LAMINA_BORDER_END
 }
 PyObject* item(PyObject* self, PyObject*) {
   LAMINA_BORDER_BEGIN
@@ -49,6 +58,7 @@ PyObject* item(PyObject* self, PyObject*) {
 }
 PyObject* untyped_storage(PyObject* self, PyObject*) {
   LAMINA_BORDER_BEGIN
+  check_has_bytes(unwrap(self), "untyped_storage");
   return wrap_storage(IntrusivePtr<Storage>::share(unwrap(self).storage()));
   LAMINA_BORDER_END
 }
@@ -86,6 +96,7 @@ PyObject* tolist(PyObject* self, PyObject*) {
   Tensor t = unwrap(self);
   if (t.dim() == 0) return wrap(item_of(t));
   LAMINA_CHECK_IMPLEMENTED(!t.is_meta(), "tolist: a tensor on the meta device has no values");
+  if (transforms::is_batched(t)) transforms::raise_item("calling .tolist() on a Tensor");
   LAMINA_CHECK(t.data() || t.numel() == 0, "tolist: the tensor has no memory");
   if (t.keys().has(DispatchKey::Conjugate) || t.keys().has(DispatchKey::Negative)) {
     Ref plain = call_method(generated_method("clone"), self);
@@ -136,7 +147,8 @@ PyObject* format(PyObject* self, PyObject* spec) {
   LAMINA_BORDER_BEGIN
   if (!PyUnicode_Check(spec))
     raise_type(std::string("__format__() argument must be str, not ") + Py_TYPE(spec)->tp_name);
-  if (unwrap(self).dim() == 0 && !unwrap(self).is_meta() && Py_TYPE(self) == tensor_type) {
+  if (unwrap(self).dim() == 0 && !unwrap(self).is_meta() && Py_TYPE(self) == tensor_type &&
+      !transforms::is_batched(unwrap(self))) {
     Ref number = owned(wrap(item_of(unwrap(self))));
     return PyObject_Format(number.get(), spec);
   }

@@ -7,6 +7,7 @@
 #include "lamina/ops.h"
 #include "lamina/shape/broadcast.h"
 #include "lamina/shape/view.h"
+#include "lamina/transforms/batched.h"
 
 namespace lamina::composite {
 
@@ -78,6 +79,7 @@ Tensor repeat_interleave_counts(const Tensor& repeats, std::optional<int64_t> ou
   const Tensor counts =
       ops::contiguous(ops::to(repeats, ScalarType::Int64, std::nullopt, std::nullopt, std::nullopt,
                               false, false, std::nullopt));
+  if (transforms::is_batched(counts)) transforms::raise_item("repeating by counts of each sample");
   const auto* n = counts.data_as<int64_t>();
   int64_t total = 0;
   for (int64_t i = 0; i < counts.numel(); ++i) {

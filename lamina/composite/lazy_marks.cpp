@@ -3,6 +3,7 @@
 #include "lamina/dispatch/library.h"
 #include "lamina/kernels/generated_support.h"
 #include "lamina/ops.h"
+#include "lamina/transforms/rules.h"
 
 namespace lamina::dispatch {
 
@@ -51,6 +52,7 @@ void write_out_operands(const Operator& op, KeySet keys, Stack& stack) {
 }  // namespace
 
 BoxedKernel builtin_fallback(DispatchKey key) {
+  if (key == DispatchKey::FuncTorchBatched) return &transforms::batched_kernel;
   return key == DispatchKey::Conjugate || key == DispatchKey::Negative ? &write_out_operands
                                                                        : nullptr;
 }

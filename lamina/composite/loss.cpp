@@ -99,6 +99,8 @@ Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, d
 
 Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight,
                             int64_t reduction) {
+  LAMINA_CHECK(self.dtype() == target.dtype(),
+               "binary_cross_entropy: Found dtypes that differ; got ", self, " and ", target);
   if (self.device().is_cpu() && self.numel() > 0) {
     const Tensor x = ops::detach(self);
     const Tensor inside = ops::logical_and(x >= Scalar(0), x <= Scalar(1));
@@ -127,6 +129,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
 Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
   LAMINA_CHECK(!self.is_complex() && !target.is_complex(),
                "kl_div: Complex inputs not supported; got ", self, " and ", target);
+  LAMINA_CHECK(is_floating(self.dtype()) && is_floating(target.dtype()),
+               "kl_div: Integral inputs not supported; got ", self, " and ", target);
   const Tensor loss =
       log_target ? ops::exp(target) * (target - self) : ops::xlogy(target, target) - target * self;
   return reduced(loss, reduction);

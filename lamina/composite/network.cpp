@@ -94,6 +94,10 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
   LAMINA_CHECK(!bias.defined() || bias.size(0) == weight.size(0),
                "bilinear(): bias size does not match weight size: got ",
                bias.defined() ? bias.size(0) : 0, " but expected ", weight.size(0));
+  LAMINA_CHECK(input1.dtype() == input2.dtype() && input1.dtype() == weight.dtype() &&
+                   (!bias.defined() || bias.dtype() == weight.dtype()),
+               "bilinear(): All tensors must have the same dtype; got ", input1, ", ", input2, ", ",
+               weight, " and bias ", bias.defined() ? bias.dtype() : weight.dtype());
   const int64_t out = weight.size(0), a = weight.size(1), b = weight.size(2);
   Sizes sizes(std::span<const int64_t>(input1.sizes()));
   sizes.back() = out;

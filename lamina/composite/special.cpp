@@ -8,6 +8,7 @@
 #include "lamina/kernels/generated_support.h"
 #include "lamina/ops.h"
 #include "lamina/shape/broadcast.h"
+#include "lamina/transforms/batched.h"
 
 namespace lamina::composite {
 
@@ -71,13 +72,13 @@ Tensor logcumsumexp(const Tensor& self, int64_t dim) {
 
 namespace {
 Tensor drawn(IntList sizes, const Tensor& like, double std, const Generator& generator) {
-  const Tensor out = ops::empty(sizes, like.dtype(), std::nullopt, like.device());
+  const Tensor out = ops::new_empty(like, sizes);
   return ops::normal_(out, 0, std, generator);
 }
 void check_deviations(const Tensor& std) {
   LAMINA_CHECK(!std.is_complex(), "normal: normal expects standard deviation to be non-complex");
   if (std.is_meta() || std.numel() == 0) return;
-  LAMINA_CHECK(scalar_of(ops::min(ops::detach(std))).to_double() >= 0,
+  LAMINA_CHECK(scalar_of(ops::min(ops::detach(transforms::innermost(std)))).to_double() >= 0,
                "normal: normal expects all elements of std >= 0.0");
 }
 }  // namespace
@@ -93,7 +94,10 @@ Tensor normal_std(double mean, const Tensor& std, const Generator& generator) {
 Tensor normal_both(const Tensor& mean, const Tensor& std, const Generator& generator) {
   check_deviations(std);
   const Sizes sizes = broadcast_sizes(mean.sizes(), std.sizes(), "normal");
-  return ops::add(ops::mul(drawn(sizes, mean, 1, generator), std), mean);
+  // Inside vmap numbers that differ need a place for each sample.
+  const Tensor& like = transforms::is_batched(std) ? std : mean;
+  const Tensor unit = drawn(sizes, like, 1, generator);
+  return ops::add(ops::mul(ops::_to_dtype(unit, mean.dtype()), std), mean);
 }
 Tensor normal_numbers(double mean, double std, IntList size, const Generator& generator,
                       std::optional<ScalarType> dtype, std::optional<Layout> layout,

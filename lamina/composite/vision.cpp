@@ -9,6 +9,7 @@
 #include "lamina/cpu/resample.h"
 #include "lamina/generated/declarations.h"
 #include "lamina/ops.h"
+#include "lamina/transforms/grad_level.h"
 
 namespace lamina::composite {
 
@@ -233,8 +234,8 @@ Tensor composed_grad(const Tensor& grad, const Tensor& input, const Tensor& grid
   const Tensor outputs[] = {grid_sample_composed(input, grid, mode, padding, align)};
   const Tensor inputs[] = {by}, grads[] = {grad};
   if (!outputs[0].requires_grad()) return ops::zeros_like(by);
-  Tensor result = autograd::grad(TensorList(outputs, 1), TensorList(inputs, 1),
-                                 TensorList(grads, 1), again, again, true)[0];
+  Tensor result = transforms::grad(TensorList(outputs, 1), TensorList(inputs, 1),
+                                   TensorList(grads, 1), again, again, true)[0];
   if (!result.defined()) return ops::zeros_like(by);
   // Where it depends on nothing (nearest), its derivatives are zero, but there.
   if (again && !result.requires_grad()) return ops::add(result, zeroed(by));

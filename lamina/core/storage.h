@@ -34,6 +34,9 @@ class Storage {
   // Replaces the bytes (resize_); the old ones are given back.
   void reset(void* data, size_t nbytes, Deleter deleter, void* context = nullptr);
   void set_resizable(bool v) { resizable_ = v; }
+  // Who gives the memory back, and what it is told: by these an owner knows a storage as its own.
+  Deleter deleter() const { return deleter_; }
+  void* context() const { return context_; }
 
   // Counts writes; every view that tracks versions through the storage sees the same number.
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }

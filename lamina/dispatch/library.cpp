@@ -112,7 +112,8 @@ bool lets_through(DispatchKey key) {
       KeySet::of(DispatchKey::BackendSelect, DispatchKey::Named, DispatchKey::ADInplaceOrView,
                  DispatchKey::Tracer, DispatchKey::Fake, DispatchKey::AutogradFunctionality) |
       kAutogradKeys | kAutocastKeys |
-      KeySet::of(DispatchKey::PythonTLSSnapshot, DispatchKey::PreDispatch);
+      KeySet::of(DispatchKey::FuncTorchVmapMode, DispatchKey::PythonTLSSnapshot,
+                 DispatchKey::PreDispatch);
   return kLayers.has(key);
 }
 
@@ -177,7 +178,8 @@ RuntimeOperator& runtime_operator(const std::string& full_name) {
     const size_t dot = full_name.find('.');
     slot->name = full_name.substr(0, dot);
     slot->overload = dot == std::string::npos ? "" : full_name.substr(dot + 1);
-    slot->info = {slot->name.c_str(), slot->overload.c_str(), "", "", {}, nullptr, nullptr, 0, 0};
+    slot->info = {
+        slot->name.c_str(), slot->overload.c_str(), "", "", {}, nullptr, nullptr, 0, 0, 0};
   }
   return *slot;
 }
@@ -247,7 +249,9 @@ Kernel fallback_for(DispatchKey key) {
   const auto it = s.fallbacks.find(key);
   if (it != s.fallbacks.end() && !it->second.empty()) return it->second.back();
   if (const BoxedKernel builtin = builtin_fallback(key))
-    return Kernel{nullptr, builtin, false, "lamina/composite/lazy_marks.cpp"};
+    return Kernel{nullptr, builtin, false,
+                  key == DispatchKey::FuncTorchBatched ? "lamina/transforms/kernel.cpp"
+                                                       : "lamina/composite/lazy_marks.cpp"};
   if (lets_through(key)) return Kernel{nullptr, nullptr, true, "lamina/dispatch/library.cpp"};
   return {};
 }

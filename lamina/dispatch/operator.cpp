@@ -160,7 +160,13 @@ void Operator::call_boxed(Stack& stack) const { call_boxed(effective(keys_of(sta
 
 void Operator::run_boxed(KeySet keys, Stack& stack, bool announced) const {
   for (;;) {
+    keys = KeySet(keys.bits() & ~skipped_.load(std::memory_order_relaxed));
     const DispatchKey key = keys.highest();
+    const RawKernel known = table_[static_cast<int>(key)].load(std::memory_order_acquire);
+    if (known && known != info().boxing_kernel && info().call_unboxed && !t_local.observer) {
+      info().call_unboxed(known, keys, stack);
+      return;
+    }
     const Resolution r = resolution(key);
     if (r.kernel.fallthrough) {
       keys = keys - key;

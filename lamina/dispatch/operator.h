@@ -39,6 +39,7 @@ struct OperatorInfo {
                        Stack& stack);  // null: known at run time only, always boxed
   RawKernel boxing_kernel;  // typed; boxes its arguments and runs the operator's boxed kernel
   uint32_t num_arguments;
+  uint32_t vmap;     // generated::VmapRule: what the operator does with batched tensors
   uint64_t written;  // bit i: argument i is written to
 };
 

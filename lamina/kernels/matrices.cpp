@@ -1,6 +1,7 @@
 #include "lamina/kernels/matrices.h"
 
 #include "lamina/core/error.h"
+#include "lamina/transforms/batched.h"
 
 namespace lamina::kernels {
 
@@ -45,7 +46,8 @@ std::vector<int64_t> batch_sources(IntList from, IntList to) {
 
 void check_info(const Tensor& info, const char* op, const char* before, const char* after) {
   if (info.is_meta()) return;
-  const Tensor values = contiguous_values(info);
+  // Inside vmap one sample that fails is enough, as in a loop.
+  const Tensor values = contiguous_values(transforms::innermost(info));
   for (int64_t i = 0; i < values.numel(); ++i) {
     const int32_t k = ints(values)[i];
     if (k == 0) continue;

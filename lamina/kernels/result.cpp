@@ -7,6 +7,7 @@
 #include "lamina/shape/broadcast.h"
 #include "lamina/shape/promotion.h"
 #include "lamina/tile/tile.h"
+#include "lamina/transforms/batched.h"
 
 namespace lamina {
 
@@ -246,6 +247,8 @@ void copy_values(const Tensor& out, const Tensor& in) {
   LAMINA_CHECK(!in.is_meta(), "copy_: Cannot copy out of meta tensor; no data!");
   LAMINA_CHECK(in.sizes() == out.sizes() || is_expandable(in.sizes(), out.sizes()),
                "copy_: sizes do not fit; got ", in, " for a target of size ", out.sizes());
+  LAMINA_CHECK(in.data() && out.data(),
+               "copy_: a tensor without memory, such as one inside vmap; got ", in, " for ", out);
   const Sizes strides = broadcast_strides(in.sizes(), in.strides(), out.sizes());
   tile::copy({out.data(), out.dtype(), out.strides().data()},
              {in.data(), in.dtype(), strides.data()}, static_cast<int>(out.dim()),
@@ -256,6 +259,8 @@ Scalar scalar_of(const Tensor& t) {
   LAMINA_CHECK(t.numel() == 1, "item: a Tensor with ", t.numel(),
                " elements cannot be converted to Scalar");
   LAMINA_CHECK(!t.is_meta(), "item: Tensor.item() cannot be called on meta tensors");
+  if (transforms::is_batched(t)) transforms::raise_item("calling .item() on a Tensor");
+  LAMINA_CHECK(t.data() != nullptr, "item: the tensor has no memory");
   const Scalar v = tile::load_scalar(t.data(), t.dtype());
   if (t.keys().has(DispatchKey::Conjugate)) return std::conj(v.to_complex());
   if (t.keys().has(DispatchKey::Negative))

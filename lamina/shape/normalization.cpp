@@ -15,6 +15,17 @@ void check_type(const Tensor& t, const char* op) {
                            " not implemented for '", legacy_name(t.dtype()), "'");
 }
 
+// Parameters are of the input's type; beside 16-bit inputs float32 ones are as welcome.
+void check_parameter_types(const Tensor& input, std::initializer_list<const Tensor*> parameters,
+                           const char* op) {
+  for (const Tensor* t : parameters)
+    LAMINA_CHECK(!t->defined() || t->dtype() == input.dtype() ||
+                     (item_size(input.dtype()) == 2 && t->dtype() == ScalarType::Float32),
+                 op, ": mixed dtype: all inputs must share the same datatype, or parameters be ",
+                 "float32 beside 16-bit inputs; got ", input, " and ",
+                 t->defined() ? t->dtype() : input.dtype());
+}
+
 // Sizes of the dimensions that are normalized over, checked against the input and its parameters.
 void check_normalized(const Tensor& input, IntList normalized, const Tensor& weight,
                       const Tensor& bias, const char* op) {
@@ -73,6 +84,7 @@ std::array<ResultMeta, 3> layer_norm_shape(const Tensor& input, IntList normaliz
                                            const Tensor& weight, const Tensor& bias, double) {
   check_normalized(input, normalized_shape, weight, bias, "layer_norm");
   check_type(input, "\"LayerNormKernelImpl\"");
+  check_parameter_types(input, {&weight, &bias}, "layer_norm");
   const ResultMeta row{row_sizes(input, normalized_shape), compute_type(input.dtype()),
                        input.device()};
   return {ResultMeta{copy(input.sizes()), input.dtype(), input.device()}, row, row};
@@ -120,6 +132,7 @@ std::array<ResultMeta, 3> group_norm_shape(const Tensor& input, const Tensor& we
   check_channels(weight, c, "weight", "group_norm");
   check_channels(bias, c, "bias", "group_norm");
   check_type(input, "\"GroupNormKernelImpl\"");
+  check_parameter_types(input, {&weight, &bias}, "group_norm");
   const ResultMeta stat{Sizes{n, group}, compute_type(input.dtype()), input.device()};
   return {ResultMeta{copy(input.sizes()), input.dtype(), input.device()}, stat, stat};
 }
@@ -163,6 +176,7 @@ std::array<ResultMeta, 3> batch_norm_shape(const Tensor& input, const Tensor& we
   LAMINA_CHECK(training || (running_mean.defined() && running_var.defined()),
                "batch_norm: running_mean and running_var must be defined in evaluation mode");
   check_type(input, "\"batch_norm\"");
+  check_parameter_types(input, {&weight, &bias, &running_mean, &running_var}, "batch_norm");
   const ResultMeta stat{Sizes{training ? c : 0}, compute_type(input.dtype()), input.device()};
   return {ResultMeta{copy(input.sizes()), input.dtype(), input.device()}, stat, stat};
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from opgen import cpp
-from opgen.model import Function, Operator, cpp_name
+from opgen.model import VMAP_RULES, Function, Operator, cpp_name
 
 HEADER = "// Written by opgen from ops/; do not edit.\n"
 
@@ -119,7 +119,7 @@ def op_source(ops: list[Operator]) -> str:
                 f'    "{op.where}", k_{f.op_id},\n'
                 f"    &dispatch::detail::Boxing<{sig}>::call_unboxed,\n"
                 f"    reinterpret_cast<dispatch::RawKernel>(&dispatch::detail::Boxing<{sig}>::boxing_kernel<{f.op_id}>),\n"
-                f"    {len(f.schema.params)}, {written}}};\n"
+                f"    {len(f.schema.params)}, {VMAP_RULES.index(op.vmap_rule(f))}, {written}}};\n"
                 f"constinit const dispatch::Operator {f.op_id};\n\n"
             )
     text += "}  // namespace op\n\nnamespace ops {\n\n"
@@ -168,4 +168,14 @@ def all_ops_header(operators: list[Operator]) -> str:
         HEADER
         + "#pragma once\n\n"
         + "".join(f'#include "lamina/ops/{cpp_name(n)}.h"\n' for n in names)
+    )
+
+
+def vmap_rules_header() -> str:
+    """lamina/generated/vmap_rules.h: the names that paragraphs give to batching rules."""
+    return (
+        HEADER
+        + "#pragma once\n\n#include <cstdint>\n\nnamespace lamina::generated {\n"
+        + f"enum class VmapRule : uint32_t {{ {', '.join(VMAP_RULES)} }};\n"
+        + "}  // namespace lamina::generated\n"
     )

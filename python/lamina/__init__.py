@@ -120,6 +120,7 @@ for _name in (
     globals()[_name] = _lazy.later("lamina._spectra", _name)
 _scaled_mm = _lazy.later("lamina._composites", "_scaled_mm")
 erfinv = _lazy.later("lamina._erfinv", "erfinv")
+vmap = _lazy.later("lamina.func", "vmap")
 pdist = _lazy.later("lamina.nn.functional", "pdist")
 GradScaler = _lazy.later("lamina.amp.grad_scaler", "GradScaler")
 for _name in ("from_dlpack", "to_dlpack"):

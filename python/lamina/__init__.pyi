@@ -57,6 +57,7 @@ from lamina.accelerator import Event as Event
 from lamina.accelerator import Stream as Stream
 from lamina.amp.autocast_mode import autocast as autocast
 from lamina.amp.grad_scaler import GradScaler as GradScaler
+from lamina.func import vmap as vmap
 from lamina.nn.functional import pdist as pdist
 from lamina.storage import TypedStorage as TypedStorage
 

@@ -5,6 +5,7 @@ from collections import namedtuple
 
 from lamina import _C
 from lamina._out import given
+from lamina._per_sample import per_sample
 from lamina.functional import overridable
 
 _range = range  # torch has a function of that name
@@ -282,6 +283,7 @@ def _slices(input, dim):
 
 
 @overridable
+@per_sample
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The different values, in order.
 
@@ -313,6 +315,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 
 @overridable
+@per_sample
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """Without repetitions of the element (or slice) before; see `unique` for the other results."""
     _tensor("unique_consecutive", input)
@@ -371,11 +374,16 @@ def atleast_3d(*tensors):
 
 
 @overridable
+@per_sample
 def tensor_split(input, indices_or_sections, dim=0):
     """Views of parts along a dimension: so many, as equal as can be, or between the indices."""
     n = input.size(dim)
     at = indices_or_sections
     if isinstance(at, _C.Tensor):
+        if at.dtype != _C.int64:
+            raise RuntimeError(
+                f"tensor_split: expected indices or sections of dtype long, but got {at.dtype}"
+            )
         at = at.tolist()
     if isinstance(at, int):
         if at <= 0:
@@ -420,33 +428,46 @@ split_with_sizes_copy = _copies("split_with_sizes_copy", "split_with_sizes")
 unbind_copy = _copies("unbind_copy", "unbind")
 
 
+def _split_evenly(name, input, indices_or_sections, dim, least):
+    if input.dim() < least:
+        raise RuntimeError(
+            f"{name}: requires a tensor with at least {least} dimension{'s' * (least > 1)}; got {input.dim()}"
+        )
+    sections, size = indices_or_sections, input.size(dim)
+    if isinstance(sections, int) and sections != 0 and size % sections != 0:
+        raise RuntimeError(
+            f"{name}: attempted to split along dimension {dim}, but the size of the dimension {size} is not "
+            f"divisible by the split_size {sections}"
+        )
+    return tensor_split(input, sections, dim)
+
+
 @overridable
 def hsplit(input, indices_or_sections):
-    """tensor_split along the second dimension; of vectors along their only one."""
-    if input.dim() == 0:
-        raise RuntimeError("hsplit: requires a tensor with at least 1 dimension; got 0")
-    return tensor_split(input, indices_or_sections, 0 if input.dim() == 1 else 1)
+    """tensor_split along the second dimension; of vectors along their only one. Sections are equal."""
+    dim = 0 if input.dim() == 1 else 1
+    return _split_evenly("hsplit", input, indices_or_sections, dim, 1)
 
 
 @overridable
 def vsplit(input, indices_or_sections):
-    """tensor_split along the first dimension."""
-    if input.dim() < 2:
-        raise RuntimeError(f"vsplit: requires at least 2 dimensions; got {input.dim()}")
-    return tensor_split(input, indices_or_sections, 0)
+    """tensor_split along the first dimension. Sections are equal."""
+    return _split_evenly("vsplit", input, indices_or_sections, 0, 2)
 
 
 @overridable
 def dsplit(input, indices_or_sections):
-    """tensor_split along the third dimension."""
-    if input.dim() < 3:
-        raise RuntimeError(f"dsplit: requires at least 3 dimensions; got {input.dim()}")
-    return tensor_split(input, indices_or_sections, 2)
+    """tensor_split along the third dimension. Sections are equal."""
+    return _split_evenly("dsplit", input, indices_or_sections, 2, 3)
 
 
 @overridable
 def take_along_dim(input, indices, dim=None, *, out=None):
     """gather with sizes that broadcast; without a dimension, of the flattened tensor."""
+    if indices.dtype != _C.int64:
+        raise RuntimeError(
+            f"take_along_dim(): dtype of indices should be Long but got {indices.dtype}"
+        )
     if dim is None:
         input, indices = input.reshape(-1), indices.reshape(-1)
         result = input.gather(0, _C.where(indices < 0, indices + input.numel(), indices))
@@ -483,6 +504,7 @@ def triu_indices(row, col, offset=0, *, dtype=_C.int64, device="cpu", layout=_C.
 
 
 @overridable
+@per_sample
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
     """For each element, whether it is one of the others; one of the two may be a number. Raises TypeError where both are."""
     if not isinstance(elements, _C.Tensor) and not isinstance(test_elements, _C.Tensor):
@@ -521,6 +543,8 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
 def trapezoid(y, x=None, *, dx=None, dim=-1):
     """The integral by the trapezoidal rule along a dimension."""
     n = y.size(dim)
+    if y.dtype == _C.bool or (x is not None and x.dtype == _C.bool):
+        raise RuntimeError("trapezoid: received a bool input, but bool is not supported")
     left, right = y.narrow(dim, 0, max(n - 1, 0)), y.narrow(dim, min(1, n), max(n - 1, 0))
     if x is None:
         return (left + right).sum(dim) * (0.5 * (1 if dx is None else dx))
@@ -549,6 +573,9 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
         )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
+    for x in (x1, x2):
+        if not x.is_floating_point():
+            raise RuntimeError(f"cdist only supports floating-point dtypes; got {x.dtype}")
     difference = (x1.unsqueeze(-2) - x2.unsqueeze(-3)).abs()
     if p == 0:
         return _C._tied((difference != 0).to(x1.dtype).sum(-1), difference)  # flat, not constant
@@ -634,6 +661,7 @@ def fill_diagonal_(input, fill_value, wrap=False):
 
 
 @overridable
+@per_sample(random=True)
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
     """Numbers drawn with probabilities in proportion to weights (categories) or (rows, categories): int64 (..., num_samples).
 

@@ -72,6 +72,8 @@ def _values(x):
 
 
 class _Erfinv(Function):
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(ctx, x):
         result = _values(x.double()).to(x.dtype)

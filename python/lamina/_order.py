@@ -8,6 +8,7 @@ from collections import namedtuple
 from lamina import _C
 from lamina._composites import overridable
 from lamina._out import given
+from lamina._per_sample import per_sample
 
 _median = namedtuple("median", ("values", "indices"))
 _nanmedian = namedtuple("nanmedian", ("values", "indices"))
@@ -64,12 +65,14 @@ def _median_of(name, kind, ignore_nan, x, dim, keepdim, out):
 
 
 @overridable
+@per_sample
 def median(input, dim=None, keepdim=False, *, out=None):
     """The lower of the middle values: of all elements, or along `dim` with its indices. NaN where there is one."""
     return _median_of("median", _median, False, input, dim, keepdim, out)
 
 
 @overridable
+@per_sample
 def nanmedian(input, dim=None, keepdim=False, *, out=None):
     """`median` of what is not NaN."""
     return _median_of("nanmedian", _nanmedian, True, input, dim, keepdim, out)
@@ -102,6 +105,7 @@ def msort(input, *, out=None):
 
 
 @overridable
+@per_sample
 def bincount(input, weights=None, minlength=0):
     """How often each whole number from 0 occurs in `input`, or the sum of its weights: (max(input) + 1,) or longer."""
     if input.is_floating_point() or input.is_complex():
@@ -178,6 +182,7 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 
 
 @overridable
+@per_sample
 def histc(input, bins=100, min=0, max=0, *, out=None):  # noqa: A002
     """How many elements lie in each of `bins` equal bins from `min` to `max`: (bins,), of the dtype of `input`.
 

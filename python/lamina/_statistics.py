@@ -9,6 +9,7 @@ from collections import namedtuple
 from lamina import _C
 from lamina._order import bucketize
 from lamina._out import given
+from lamina._per_sample import per_sample
 from lamina.functional import overridable
 
 _range = builtins.range  # an argument has that name
@@ -157,18 +158,21 @@ def _quantile(name, input, q, dim, keepdim, interpolation, out, ignore_nan):
 
 
 @overridable
+@per_sample
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """The `q`-quantiles, q in [0, 1], of all elements or along `dim`; a vector q gives a new first dimension. NaN where one is."""
     return _quantile("quantile", input, q, dim, keepdim, interpolation, out, False)
 
 
 @overridable
+@per_sample
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """`quantile` of what is not NaN."""
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, out, True)
 
 
 @overridable
+@per_sample
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """Covariances (n, n) of n variables with their samples in rows; integer and real weights of the samples."""
     if input.dim() > 2:
@@ -318,6 +322,7 @@ def _binned(name, columns, edges, weight, density):
 
 
 @overridable
+@per_sample
 def histogram(input, bins=100, *, range=None, weight=None, density=False, out=None):  # noqa: A002
     """Counts, or sums of weights, of the elements in bins, and the ends of the bins.
 
@@ -351,6 +356,7 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False, out=No
 
 
 @overridable
+@per_sample
 def histogramdd(input, bins, range=None, weight=None, density=False):  # noqa: A002
     """`histogram` of points, the last dimension of `input`; bins (and ends) for each of their coordinates."""
     if input.dim() < 2:

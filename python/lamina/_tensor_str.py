@@ -183,6 +183,10 @@ def _with_suffixes(text, suffixes, indent):
 
 def tensor_repr(tensor):
     """What repr(tensor) gives."""
+    if (batch := _C._batch_of(tensor)) is not None:
+        value, dim, level = batch
+        text = tensor_repr(value).replace("\n", "\n    ")
+        return f"BatchedTensor(lvl={level}, bdim={dim}, value=\n    {text}\n)"
     kind = type(tensor)
     plain = kind is _C.Tensor or kind.__name__ == "Parameter"
     prefix = "tensor(" if plain else kind.__name__ + "("

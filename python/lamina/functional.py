@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lamina import _C
+from lamina._per_sample import per_sample
 
 TYPE_CHECKING = False  # typing takes time to import
 if TYPE_CHECKING:
@@ -53,11 +54,12 @@ def overridable(function: _Function) -> _Function:
 
     Lists among the arguments are looked into. Flags must be bools.
     """
-    code = function.__code__
+    shown = getattr(function, "__wrapped__", function)  # under per_sample
+    code = shown.__code__
     named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     positional = named[: code.co_argcount]
-    presets = dict(zip(reversed(positional), reversed(function.__defaults__ or ())))
-    presets.update(function.__kwdefaults__ or {})
+    presets = dict(zip(reversed(positional), reversed(shown.__defaults__ or ())))
+    presets.update(shown.__kwdefaults__ or {})
     kinds = [
         (positional.index(name) if name in positional else None, name, _KIND_OF[name])
         for name in named
@@ -83,7 +85,7 @@ def overridable(function: _Function) -> _Function:
         try:
             return function(*args, **kwargs)
         except AttributeError as error:
-            misfit = _misfit(function, args, kwargs, error)
+            misfit = _misfit(shown, args, kwargs, error)
             if misfit is None:
                 raise
         raise misfit
@@ -167,6 +169,7 @@ def cartesian_prod(*tensors):
 
 
 @overridable
+@per_sample
 def block_diag(*tensors):
     """A matrix with the given matrices along its diagonal."""
     blocks = [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors]

@@ -269,17 +269,34 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
 
 
 def register_vmap(op, func=None, /, *, lib=None):
-    """Accepted and kept: how the operator is mapped over a dimension."""
+    """Say what an operator does inside vmap; also a decorator.
+
+    Parameters
+    ----------
+    op : str, OpOverload or CustomOpDef
+    func : callable
+        ``func(info, in_dims, *args)``: `info` has ``batch_size`` and ``randomness``, `in_dims` says for each argument where
+        its samples lie, None where it has none. It gives (output, out_dims).
+    lib : Library
+        The rule goes with it.
+
+    Without a rule the operator runs once for each sample.
+    """
     name = _name_of(op)
 
     def register(f):
-        _vmaps[name] = f
+        def kernel(*args, **kwargs):
+            from lamina.func import _vmap
+
+            return _vmap.call_rule(f, name, args, kwargs)
+
+        if isinstance(op, CustomOpDef):
+            op._lib.impl(op._name, kernel, "FuncTorchBatched", allow_override=True)
+        else:
+            _library_for(name, lib).impl(name, kernel, "FuncTorchBatched", allow_override=True)
         return f
 
     return register if func is None else register(func)
-
-
-_vmaps = {}
 
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
@@ -557,7 +574,7 @@ class CustomOpDef:
         self._set_autograd()
 
     def register_vmap(self, func=None):
-        """Accepted and kept: how it is mapped over a dimension."""
+        """Say what it does inside vmap; see `lamina.library.register_vmap`."""
         return register_vmap(self, func)
 
     def register_autocast(self, device_type, cast_inputs):

@@ -5,7 +5,7 @@ import inspect
 from typing import Any
 
 import lamina
-from lamina._C import _function_apply, _FunctionBase
+from lamina._C import _function_apply, _FunctionBase, _is_batched, _vmap_levels
 
 __all__ = [
     "BackwardCFunction",
@@ -120,6 +120,10 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             args = _bind_defaults(cls.forward, *args, **kwargs)
         elif kwargs:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        if _vmap_levels() and any(_is_batched(a) for a in args):
+            from lamina.autograd import _function_vmap
+
+            return _function_vmap.apply(cls, args)
         return _function_apply(cls, separate, args)
 
 

@@ -196,40 +196,64 @@ def _units(t):
         yield unit
 
 
+def _unit_batches(tensors):
+    """For tensors of n elements in all: for each a tensor (n, *sizes) with the unit vectors."""
+    from lamina.func._grad import _units
+
+    return _units([t.detach() for t in tensors])
+
+
 def _jacobian_forward(func, inputs):
-    """Column by column: for each input the derivatives of all outputs."""
-    columns = []  # [input][element][output]
-    out_tuple, outputs = False, ()
-    with forward_ad.dual_level():
-        for k, x in enumerate(inputs):
-            mine = []
-            for u in _units(x):
-                args = [forward_ad.make_dual(y, u) if i == k else y for i, y in enumerate(inputs)]
-                out_tuple, duals = _call(func, args, "jacobian")
-                parts = [forward_ad.unpack_dual(o) for o in duals]
-                outputs = [p.primal for p in parts]
-                mine.append(
-                    [
-                        _C.zeros_like(p.primal).detach()
-                        if p.tangent is None
-                        else p.tangent.detach()
-                        for p in parts
-                    ]
-                )
-            columns.append(mine)
-        if not outputs:
-            out_tuple, outputs = _call(func, inputs, "jacobian")
-    rows = []
-    for j, o in enumerate(outputs):
-        rows.append(
-            tuple(
-                _C.stack([c[j] for c in mine], -1).reshape(o.shape + x.shape)
-                if mine
-                else _C.zeros(o.shape + x.shape, dtype=o.dtype)
-                for mine, x in zip(columns, inputs, strict=True)
+    """All columns at once: the derivatives of all outputs in the direction of each element of the inputs."""
+    from lamina.func import vmap
+
+    form = []
+
+    def column(*directions):
+        with forward_ad.dual_level():
+            out_tuple, duals = _call(func, _duals(inputs, directions), "jacobian")
+            parts = [forward_ad.unpack_dual(o) for o in duals]
+            form[:] = [out_tuple]
+            return tuple(
+                (_C.zeros_like(p.primal) if p.tangent is None else p.tangent).detach()
+                for p in parts
             )
+
+    if sum(x.numel() for x in inputs) == 0:
+        out_tuple, outputs = _call(func, inputs, "jacobian")
+        return out_tuple, [
+            tuple(_C.zeros(o.shape + x.shape, dtype=o.dtype) for x in inputs) for o in outputs
+        ]
+    columns = vmap(column, out_dims=-1)(*_unit_batches(inputs))
+    counts = [x.numel() for x in inputs]
+    rows = []
+    for c in columns:
+        pieces = c.split(counts, -1)
+        rows.append(
+            tuple(p.reshape(c.shape[:-1] + x.shape) for p, x in zip(pieces, inputs, strict=True))
         )
-    return out_tuple, rows
+    return form[0], rows
+
+
+def _rows_at_once(output, inputs, create_graph):
+    """The Jacobian of one output as a batch of vectors' products with it."""
+    if output.numel() == 0 or not output.requires_grad:
+        return tuple(_C.zeros(output.shape + x.shape, dtype=x.dtype) for x in inputs)
+    found = _C._autograd_grad(
+        [output],
+        inputs,
+        _unit_batches([output]),
+        retain_graph=True,
+        create_graph=create_graph,
+        allow_unused=True,
+        is_grads_batched=True,
+    )
+    return tuple(
+        _C.zeros(output.shape + x.shape, dtype=x.dtype)
+        if g is None
+        else g.reshape(output.shape + x.shape)
+        for g, x in zip(found, inputs, strict=True)
+    )
 
 
 def jacobian(
@@ -237,8 +261,8 @@ def jacobian(
 ):
     """The Jacobian of `func`: for each output and input a tensor of sizes (output sizes, input sizes).
 
-    `strategy` is 'reverse-mode' (one backward for each element of the outputs) or 'forward-mode' (one call for each
-    element of the inputs; needs ``vectorize=True``, as the peer does). `vectorize` changes nothing else.
+    `strategy` is 'reverse-mode' (one backward for each element of the outputs) or 'forward-mode' (one direction for each
+    element of the inputs; needs ``vectorize=True``, as the peer does). With `vectorize` all of them run at once, by vmap.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
@@ -274,6 +298,10 @@ def jacobian(
             _check_strict(outputs, inputs, "outputs", "jacobian")
         result = []
         for o in outputs:
+            if vectorize:
+                blocks = _rows_at_once(o, inputs, create_graph)
+                result.append(_like(was_tuple, _finish(blocks, create_graph)))
+                continue
             rows = [
                 _grad([o], inputs, [u], create_graph, strict=strict, function="jacobian")
                 for u in _units(o)
@@ -331,7 +359,9 @@ def hessian(
         leaves = tuple(t.detach().requires_grad_() for t in inputs)
         found = jacobian(gradient, leaves, vectorize=True, strategy="forward-mode")
     else:
-        found = jacobian(gradient, inputs, create_graph=create_graph, strict=strict)
+        found = jacobian(
+            gradient, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize
+        )
     return _like(was_tuple, [_like(was_tuple, row) for row in found])
 
 

@@ -2,10 +2,79 @@
 
 from __future__ import annotations
 
+import functools
+
 import lamina
+from lamina.func._grad import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
+from lamina.func._rearrange import rearrange
+from lamina.func._vmap import vmap
 from lamina.nn.utils import stateless as _stateless
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = [
+    "debug_unwrap",
+    "functional_call",
+    "functionalize",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "rearrange",
+    "replace_all_batch_norm_modules_",
+    "stack_module_state",
+    "vjp",
+    "vmap",
+]
+
+
+def functionalize(func, *, remove="mutations"):
+    """A function that gives what `func` gives, and writes to its arguments where `func` does.
+
+    Writes in place and views need no rewriting here: every transform takes them as they are. `remove` is
+    "mutations" or "mutations_and_views"; anything else raises RuntimeError.
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            "functionalize(f, remove='mutations'): received invalid argument for remove=. Valid options are:\n"
+            "     remove='mutations': all inplace and out= operators will be removed from the program, and replaced "
+            "with their out-of-place equivalents.\n"
+            "     remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be "
+            "replaced with their non-aliasing counterparts, {view}_copy.\n"
+        )
+
+    @functools.wraps(func)
+    def wrapped(*args, **kwargs):
+        return func(*args, **kwargs)
+
+    return wrapped
+
+
+def debug_unwrap(tensor, *, recurse=True):
+    """The value under a batched tensor, for looking at it; with `recurse` the one under all of its levels.
+
+    Other tensors come back as they are.
+    """
+    batch = lamina._C._batch_of(tensor)
+    while batch is not None:
+        tensor = batch[0]
+        batch = lamina._C._batch_of(tensor) if recurse else None
+    return tensor
+
+
+def replace_all_batch_norm_modules_(root):
+    """Let batch normalizations in a module use the statistics of their batch only; changes and gives the module.
+
+    Running statistics are written in place, which samples inside `vmap` cannot do to buffers that they share.
+    """
+    for module in root.modules():
+        if isinstance(module, lamina.nn.modules.batchnorm._BatchNorm):
+            module.running_mean = None
+            module.running_var = None
+            module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
 
 
 def functional_call(

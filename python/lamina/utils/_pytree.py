@@ -330,7 +330,7 @@ is_namedtuple_instance = is_namedtuple
 
 
 def is_structseq(obj):
-    """Whether an object, or a type, is one of C's named tuples; those are leaves."""
+    """Whether an object, or a type, is one of C's named tuples; those are leaves, but for results of operators."""
     cls = obj if isinstance(obj, type) else type(obj)
     return is_structseq_class(cls)
 
@@ -350,6 +350,16 @@ is_structseq_instance = is_structseq
 def _get_node_type(tree):
     kind = type(tree)
     if kind in SUPPORTED_NODES:
+        return kind
+    if kind.__module__.endswith(".return_types") and is_structseq_class(kind):
+        # What operators with several results give.
+        _private_register_pytree_node(
+            kind,
+            lambda d: (list(d), None),
+            lambda values, context: kind(values),
+            serialized_type_name=f"{kind.__module__}.{kind.__qualname__}",
+            flatten_with_keys_fn=lambda d: ([(SequenceKey(i), v) for i, v in enumerate(d)], None),
+        )
         return kind
     return namedtuple if is_namedtuple_class(kind) else kind
 

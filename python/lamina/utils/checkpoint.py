@@ -1,6 +1,7 @@
 """Checkpointing: memory for time. What backward needs is computed again instead of kept."""
 
 import contextlib
+import functools
 import itertools
 import warnings
 import weakref
@@ -303,6 +304,15 @@ class _Frame:
                 )
 
 
+def _values_and_levels(tensor):
+    """(the tensor under all levels of vmap, the (dimension, level) of each from the outside in)."""
+    levels = []
+    while (batch := _C._batch_of(tensor)) is not None:
+        tensor = batch[0]
+        levels.append(batch[1:])
+    return tensor, levels
+
+
 def _checkpoint_without_reentrant(
     function, preserve_rng_state, context_fn, determinism_check, args, kwargs
 ):
@@ -320,11 +330,16 @@ def _checkpoint_without_reentrant(
     other_kwargs = {k: v for k, v in kwargs.items() if k not in names}
     tensors = [args[i] for i in tensor_places] + [kwargs[k] for k in names]
     token = lamina.empty(0, requires_grad=True)
-    kept = _Inputs.apply(token, *tensors)
+    # Inside vmap the values under the samples are kept.
+    unwrapped = [_values_and_levels(t) for t in tensors]
+    kept = _Inputs.apply(token, *(value for value, _ in unwrapped))
 
     def run():
         again = list(others)
-        found = kept.grad_fn.saved_tensors[1:]
+        found = [
+            functools.reduce(lambda t, place: _C._add_batch_dim(t, *place), reversed(levels), value)
+            for value, (_, levels) in zip(kept.grad_fn.saved_tensors[1:], unwrapped, strict=True)
+        ]
         for i, t in zip(tensor_places, found[: len(tensor_places)], strict=True):
             again[i] = t
         named = dict(zip(names, found[len(tensor_places) :], strict=True))

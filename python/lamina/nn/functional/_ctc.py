@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lamina
+from lamina._per_sample import per_sample
 from lamina.functional import overridable
 from lamina.nn.functional._reduction import reduction_code
 
@@ -52,6 +53,7 @@ def _padded(targets, lengths, n):
 
 
 @overridable
+@per_sample
 def ctc_loss(
     log_probs,
     targets,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lamina
+from lamina._per_sample import per_sample
 
 
 def _padding_row(op: str, padding_idx: int | None, rows: int) -> int:
@@ -40,6 +41,7 @@ def embedding(
     return lamina.embedding(weight, input, row, scale_grad_by_freq, sparse)
 
 
+@per_sample
 def embedding_bag(
     input,
     weight,

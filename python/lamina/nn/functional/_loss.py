@@ -7,6 +7,7 @@ import warnings
 
 import lamina
 from lamina._C import _submodule_functions
+from lamina._per_sample import per_sample
 from lamina.nn.functional._reduction import reduction_code
 
 _nn = _submodule_functions["_nn"]
@@ -189,6 +190,7 @@ def poisson_nll_loss(
     return lamina.poisson_nll_loss(input, target, log_input, full, eps, code)
 
 
+@per_sample
 def gaussian_nll_loss(
     input, target, var, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ):
