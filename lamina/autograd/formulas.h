@@ -28,10 +28,11 @@ inline Scalar operator-(const Scalar& a, const Scalar& b) {
 namespace autograd::formulas {
 
 // What a formula may know of an input without keeping it.
-inline Sizes sizes(const Tensor& t) { return Sizes(std::span<const int64_t>(t.sizes())); }
+// A view of the tensor's own.
+inline std::span<const int64_t> sizes(const Tensor& t) { return t.sizes(); }
 inline std::vector<Sizes> sizes_list(TensorList list) {
   std::vector<Sizes> out;
-  for (const Tensor& t : list) out.push_back(sizes(t));
+  for (const Tensor& t : list) out.emplace_back(sizes(t));
   return out;
 }
 
@@ -47,7 +48,7 @@ struct Geometry {
   int64_t offset = 0;
 };
 inline Geometry geometry(const Tensor& t) {
-  return {sizes(t), Sizes(std::span<const int64_t>(t.strides())), t.storage_offset()};
+  return {Sizes(sizes(t)), Sizes(std::span<const int64_t>(t.strides())), t.storage_offset()};
 }
 
 // A pointwise gradient brought back to its input: summed over what broadcasting stretched, the real

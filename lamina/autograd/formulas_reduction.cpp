@@ -20,7 +20,7 @@ Tensor zeros_of(const Tensor& like, IntList sizes) {
 
 Tensor var_grad(const Tensor& grad, const Tensor& self, Dims dims,
                 const std::optional<Scalar>& correction, bool keepdim) {
-  const Sizes shape = sizes(self);
+  const Sizes shape(sizes(self));
   const double count = static_cast<double>(reduced_count(shape, dims)) -
                        (correction ? correction->to_double() : 1.0);
   const Tensor mean = shape.empty() ? self : ops::mean(self, dims, true);
@@ -69,7 +69,7 @@ Tensor prod_grad_dim(const Tensor& grad, const Tensor& self, const Tensor&, int6
 
 Tensor tie_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntList dims,
                 bool keepdim) {
-  const Sizes shape = sizes(self);
+  const Sizes shape(sizes(self));
   if (shape.empty()) return grad;
   const Tensor value = unreduce(result, shape, dims, keepdim);
   // Where the extremum is NaN, the NaN elements share.
@@ -89,7 +89,7 @@ Tensor index_grad(const Tensor& grad, IntList sizes, int64_t dim, const Tensor& 
 
 Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntList dims,
                       bool keepdim) {
-  const Sizes shape = sizes(self);
+  const Sizes shape(sizes(self));
   const Tensor value = unreduce(result, shape, dims, keepdim);
   const Tensor weight = ops::exp(self - value);
   // All operands -inf: no direction raises the result.

@@ -45,6 +45,15 @@ class SmallVector {
     return *this;
   }
 
+  // A list of somebody else's.
+  SmallVector& operator=(std::span<const T> list) {
+    reserve(list.size());
+    size_ = static_cast<uint32_t>(list.size());
+    T* to = data();
+    for (size_t i = 0; i < list.size(); ++i) to[i] = list[i];  // short: a call would cost more
+    return *this;
+  }
+
   void assign(const T* p, size_t n) {
     reserve(n);
     std::copy_n(p, n, data());

@@ -37,7 +37,8 @@ int letter_index(ScalarType type) {
     case ScalarType::Complex128:
       return 3;
     default:
-      LAMINA_INTERNAL_CHECK(false, "LAPACK has no ", name(type));
+      raise(ErrorKind::NotImplemented, str("LAPACK: not implemented for '", legacy_name(type),
+                                           "'; expected floating or complex numbers"));
   }
 }
 
