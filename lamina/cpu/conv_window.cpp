@@ -91,21 +91,26 @@ void Window::fill(const ConvKernels& kernels, ScalarType type, const void* sourc
       const int64_t bottom =
           begin == end ? top : std::clamp<int64_t>(held_lines - (y0 + ry.first), top, lines);
       // Shared zeros at the end of a row are those of the next row's begin.
+      const int64_t used = (lines - 1) * pitch_ + length;
       if (begin > 0 || end < length || top > 0 || bottom < lines)
         std::memset(to, 0, static_cast<size_t>(part * item));
-      const char* from = static_cast<const char*>(source) +
-                         (((y0 + ry.first + top) * y_step_ + ry.value) * y_stride +
-                          ((first + begin) * x_step_ + rx.value) * x_stride) *
-                             from_item;
-      const int64_t stride = x_step_ * x_stride, line = y_step_ * y_stride;
-      char* row = to + (top * pitch_ + begin) * item;
-      if (stride == 1 && from_item == item)
-        kernels.copy(row, pitch_, from, line, end - begin, bottom - top);
       else
-        for (int64_t l = top; l < bottom; ++l, row += pitch_ * item, from += line * from_item)
-          kernels.load(row, from, type, end - begin, stride);
-      const int64_t used = (lines - 1) * pitch_ + length;
-      std::memset(to + used * item, 0, static_cast<size_t>((part - used) * item));
+        std::memset(to + used * item, 0, static_cast<size_t>((part - used) * item));
+      // Steps that nothing takes may be larger than any tensor.
+      if (top < bottom) {
+        const char* from = static_cast<const char*>(source) +
+                           (((y0 + ry.first + top) * y_step_ + ry.value) * y_stride +
+                            ((first + begin) * x_step_ + rx.value) * x_stride) *
+                               from_item;
+        const int64_t stride = end - begin > 1 ? x_step_ * x_stride : 1;
+        const int64_t line = bottom - top > 1 ? y_step_ * y_stride : 0;
+        char* row = to + (top * pitch_ + begin) * item;
+        if (stride == 1 && from_item == item)
+          kernels.copy(row, pitch_, from, line, end - begin, bottom - top);
+        else
+          for (int64_t l = top; l < bottom; ++l, row += pitch_ * item, from += line * from_item)
+            kernels.load(row, from, type, end - begin, stride);
+      }
       to += part * item;
     }
 }

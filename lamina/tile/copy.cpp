@@ -48,10 +48,11 @@ void copy(const Operand& out, const Operand& in, int ndim, const int64_t* sizes)
   const int to = memory_slot(out.dtype);
   const int from = memory_slot(in.dtype);
   const bool same = out.dtype == in.dtype;
-  const bool stream = streams(plan.bytes(0), plan.bytes(1), kStreamBlocks) &&
-                      plan.stride[0][0] == plan.item[0] && !overlap(plan, 0, 1);
   const bool flat =
       plan.ndim == 1 && plan.stride[0][0] == plan.item[0] && plan.stride[0][1] == plan.item[1];
+  const bool stream =
+      streams(plan.bytes(0), plan.bytes(1), flat && same ? kStreamBlocks : l.streams_from) &&
+      plan.stride[0][0] == plan.item[0] && !overlap(plan, 0, 1);
   if (flat) {
     if (same && plan.base[0] == plan.base[1]) return;
     const auto piece = [&](int64_t b, int64_t e) {

@@ -95,6 +95,8 @@ struct Level {
   MoveLoop move[5] = {};                           // items of 1, 2, 4, 8, 16 bytes
   StreamLoop stream = nullptr;
   bool streams_results = false;  // computed ones too, not only copies
+  int64_t streams_from = int64_t{36}
+                         << 20;  // bytes of a conversion or a copy out of order, with its operand
   FoldLeaf fold_leaf[kNumFolds][detail::kTypeSlots] = {};
   FoldAcross fold_across[kNumFolds][detail::kTypeSlots] = {};
   // *position = first place of the largest [0] or smallest [1] element or of a NaN; n <= kLeaf.

@@ -205,9 +205,12 @@ void fill_moves(Level& l) {
   l.move[3] = move<uint64_t>;
   l.move[4] = move<Item16>;
   l.stream = stream;
-#if !defined(__AVX512F__)
-  // Where there is AVX-512, the way through a block of the first cache costs more than it saves
+  // Where there is AVX-512, the way through a block of the first cache costs more than it saves;
+  // conversions and transposes, which go that way anyhow, gain sooner
   // (docs/decisions/0003-tile-machine.md).
+#if defined(__AVX512F__)
+  l.streams_from = int64_t{20} << 20;
+#else
   l.streams_results = true;
 #endif
 }
