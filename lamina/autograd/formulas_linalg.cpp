@@ -3,6 +3,7 @@
 #include "lamina/autograd/formulas_linalg.h"
 
 #include "lamina/autograd/formulas.h"
+#include "lamina/autograd/matrices.h"
 #include "lamina/core/error.h"
 #include "lamina/kernels/result.h"
 #include "lamina/shape/linalg.h"
@@ -11,15 +12,9 @@ namespace lamina::autograd::formulas {
 
 namespace {
 
-Tensor H(const Tensor& t) { return ops::mH(t); }
-Tensor product(const Tensor& a, const Tensor& b) { return ops::matmul(a, b); }
-Tensor product(const Tensor& a, const Tensor& b, const Tensor& c) {
-  return ops::matmul(ops::matmul(a, b), c);
-}
 Tensor solved(const Tensor& A, const Tensor& B, bool upper, bool left = true, bool unit = false) {
   return ops::linalg_solve_triangular(A, B, upper, left, unit);
 }
-Tensor diagonal(const Tensor& t) { return ops::diagonal(t, 0, -2, -1); }
 Tensor as_matrix(const Tensor& t) { return ops::unsqueeze(ops::unsqueeze(t, -1), -1); }
 Tensor identity(int64_t n, const Tensor& like) {
   return ops::eye(n, like.dtype(), std::nullopt, like.device());

@@ -2,6 +2,7 @@
 // phase; a gradient that depends on it means nothing and is refused.
 #include "lamina/autograd/formulas.h"
 #include "lamina/autograd/formulas_linalg.h"
+#include "lamina/autograd/matrices.h"
 #include "lamina/core/error.h"
 #include "lamina/kernels/result.h"
 #include "lamina/shape/linalg.h"
@@ -10,12 +11,6 @@ namespace lamina::autograd::formulas {
 
 namespace {
 
-Tensor H(const Tensor& t) { return ops::mH(t); }
-Tensor product(const Tensor& a, const Tensor& b) { return ops::matmul(a, b); }
-Tensor product(const Tensor& a, const Tensor& b, const Tensor& c) {
-  return ops::matmul(ops::matmul(a, b), c);
-}
-Tensor diagonal(const Tensor& t) { return ops::diagonal(t, 0, -2, -1); }
 Tensor row(const Tensor& t) { return ops::unsqueeze(t, -2); }
 Tensor column(const Tensor& t) { return ops::unsqueeze(t, -1); }
 Tensor typed(const Tensor& t, const Tensor& like) { return ops::_to_dtype(t, like.dtype()); }

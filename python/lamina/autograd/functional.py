@@ -105,20 +105,24 @@ def _check_strict(outputs, inputs, what, function):
         )
 
 
+def found_gradients(outputs, inputs, vectors, create_graph):
+    """Products of `vectors` with the Jacobian of the outputs that have one; None where an input takes no part."""
+    kept = [(o, v) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad]
+    if not kept:
+        return (None,) * len(inputs)
+    return _C._autograd_grad(
+        [o for o, _ in kept],
+        inputs,
+        [v for _, v in kept],
+        retain_graph=True,
+        create_graph=create_graph,
+        allow_unused=True,
+    )
+
+
 def _grad(outputs, inputs, vectors, create_graph, *, strict=False, what="jacobian", function=""):
     """Gradients of the outputs that have any, with zeros where there are none."""
-    kept = [(o, v) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad]
-    if kept:
-        found = _C._autograd_grad(
-            [o for o, _ in kept],
-            inputs,
-            [v for _, v in kept],
-            retain_graph=True,
-            create_graph=create_graph,
-            allow_unused=True,
-        )
-    else:
-        found = (None,) * len(inputs)
+    found = found_gradients(outputs, inputs, vectors, create_graph)
     if strict:
         for i, g in enumerate(found):
             if g is None:

@@ -4,6 +4,7 @@ import contextlib
 import functools
 
 from lamina import _C
+from lamina.autograd.functional import found_gradients
 from lamina.func._vmap import map_tensors, vmap
 from lamina.utils._pytree import tree_flatten, tree_unflatten
 
@@ -52,17 +53,7 @@ def _inputs(tree, level, recorded, what):
 
 def _gradients(outputs, inputs, vectors, create_graph):
     """Products of `vectors` with the Jacobian; zeros where an input takes no part."""
-    kept = [(o, v) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad]
-    found = (None,) * len(inputs)
-    if kept:
-        found = _C._autograd_grad(
-            [o for o, _ in kept],
-            inputs,
-            [v for _, v in kept],
-            retain_graph=True,
-            create_graph=create_graph,
-            allow_unused=True,
-        )
+    found = found_gradients(outputs, inputs, vectors, create_graph)
     return [
         _C._without_history(_C.zeros_like(x)) if g is None else g
         for g, x in zip(found, inputs, strict=True)
