@@ -133,6 +133,7 @@ _SUBMODULES = (
     "cpu",
     "cuda",
     "distributed",
+    "distributions",
     "explain",
     "fft",
     "func",
