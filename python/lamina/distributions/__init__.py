@@ -4,7 +4,8 @@ Parameters broadcast to a batch of distributions. ``sample`` draws, ``rsample`` 
 parameters, ``log_prob`` gives log-densities: the loss of a score-function estimator, or of maximum likelihood.
 """
 
-from . import constraints, transforms
+from . import constraints as constraints
+from . import transforms as transforms
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial
