@@ -28,11 +28,6 @@ def log_diagonal(lower: Tensor) -> Tensor:
     return lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def inverse_by(lower: Tensor) -> Tensor:
-    """(L L^T)^-1."""
-    return lamina.cholesky_inverse(lower)
-
-
 def precision_to_scale_tril(precision: Tensor) -> Tensor:
     """The Cholesky factor of the inverse: J L'^-T J, where J P J = L' L'^T and J reverses the order."""
     flipped = lamina.linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
@@ -86,4 +81,4 @@ class WithCovariance(Distribution):
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
-        return self._spread(inverse_by(self._unbroadcasted_scale_tril))
+        return self._spread(lamina.cholesky_inverse(self._unbroadcasted_scale_tril))

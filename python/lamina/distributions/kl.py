@@ -220,7 +220,7 @@ def _kl_gamma_gamma(p, q):
 def _kl_gumbel_gumbel(p, q):
     ratio, away = p.scale / q.scale, (q.loc - p.loc) / q.scale
     tail = lamina.exp(away + (1 + ratio).lgamma())
-    return -ratio.log() + away + ratio * euler_constant + tail - (1 + euler_constant)
+    return -ratio.log() - away + ratio * euler_constant + tail - (1 + euler_constant)
 
 
 @register_kl(Geometric, Geometric)

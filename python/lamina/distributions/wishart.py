@@ -7,7 +7,7 @@ import lamina
 from lamina import Size, Tensor
 
 from . import constraints
-from ._matrices import COVARIANCE_FORMS, WithCovariance, inverse_by, log_diagonal
+from ._matrices import COVARIANCE_FORMS, WithCovariance, log_diagonal
 from .chi2 import Chi2
 from .exp_family import ExponentialFamily
 from .utils import _standard_normal
@@ -107,7 +107,7 @@ class Wishart(WithCovariance, ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         value, nu, p = self._checked(value), self.df, self._event_shape[-1]
         lower = self._unbroadcasted_scale_tril
-        inverse = inverse_by(lower)
+        inverse = lamina.cholesky_inverse(lower)
         return (
             -nu * (p * math.log(2) / 2 + log_diagonal(lower))
             - lamina.mvlgamma(nu / 2, p=p)
