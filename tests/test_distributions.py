@@ -421,6 +421,7 @@ def test_von_mises():
     assert lamina.allclose(lamina.cos(drawn - d.loc).mean(0), resultant, atol=0.02)
     assert lamina.allclose(lamina.sin(drawn - d.loc).mean(0), lamina.zeros(3).double(), atol=0.02)
     assert D.VonMises(0.0, 1e-8).sample((3,)).isfinite().all()
+    assert D.VonMises(0.0, NAN, validate_args=False).sample().isnan()
 
 
 def test_counts_of_categories():

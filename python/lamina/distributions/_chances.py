@@ -19,7 +19,7 @@ class Chances(Distribution):
         return (logits, False) if probs is None else (probs, True)
 
     @property
-    def _given(self):
+    def _param(self):
         """The parameter of the two that was given."""
         return self.__dict__["probs" if self._by_probs else "logits"]
 
@@ -36,7 +36,7 @@ class Chances(Distribution):
     @property
     def param_shape(self) -> Size:
         """Shape of the parameter that was given."""
-        return self._given.size()
+        return self._param.size()
 
 
 class OverCategorical(Distribution):

@@ -59,7 +59,7 @@ class Bernoulli(Chances, ExponentialFamily):
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = lamina.arange(2, dtype=self._given.dtype, device=self._given.device)
+        values = lamina.arange(2, dtype=self._param.dtype, device=self._param.device)
         return self._enumerated(values, expand)
 
     @property

@@ -79,5 +79,5 @@ class Binomial(Chances):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         count = self._one_count("enumerate_support")
-        values = lamina.arange(1 + count, dtype=self._given.dtype, device=self._given.device)
+        values = lamina.arange(1 + count, dtype=self._param.dtype, device=self._param.device)
         return self._enumerated(values, expand)

@@ -78,5 +78,5 @@ class Categorical(Chances):
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = lamina.arange(self._num_events, dtype=lamina.long, device=self._given.device)
+        values = lamina.arange(self._num_events, dtype=lamina.long, device=self._param.device)
         return self._enumerated(values, expand)

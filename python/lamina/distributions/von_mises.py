@@ -57,7 +57,8 @@ class VonMises(Distribution):
                 z = lamina.cos(math.pi * u1)
                 f = (1 + r * z) / (r + z)
                 c = k * (r - f)
-                accept = (c * (2 - c) - u2 > 0) | ((c / u2).log() + 1 - c >= 0)
+                # nan parameters, where nothing is checked, give nan.
+                accept = (c * (2 - c) - u2 > 0) | ((c / u2).log() + 1 - c >= 0) | c.isnan()
                 fresh = (u3 - 0.5).sign() * f.clamp(-1, 1).acos()
                 angle = lamina.where(accept & ~done, fresh, angle)
                 done = done | accept
