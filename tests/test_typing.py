@@ -21,6 +21,7 @@ MODULES = (
     "utils.data",
     "linalg",
     "masked",
+    "distributions",
     "special",
     "autograd",
     "func",

@@ -28,6 +28,7 @@ REFERENCE = {
     "library": ("lamina.library", "lamina.overrides"),
     "testing": ("lamina.testing",),
     "func": ("lamina.func",),
+    "distributions": ("lamina.distributions.*",),
     "namespaces": (
         "lamina.functional",
         "lamina.fft",

@@ -134,6 +134,7 @@ _SUBMODULES = (
     "cpu",
     "cuda",
     "distributed",
+    "distributions",
     "explain",
     "fft",
     "func",

@@ -18,6 +18,7 @@ from lamina import cpu as cpu
 from lamina import cuda as cuda
 from lamina import demo as demo
 from lamina import distributed as distributed
+from lamina import distributions as distributions
 from lamina import explain as explain
 from lamina import fft as fft
 from lamina import func as func
