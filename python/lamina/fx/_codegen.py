@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 
 import lamina
 from lamina import _C
-from lamina.fx.node import Node, _get_qualified_name, _resolve, _same, _type_repr, map_arg
+from lamina.fx.node import (
+    _BINARY,
+    Node,
+    _get_qualified_name,
+    _resolve,
+    _same,
+    _type_repr,
+    inplace_methods,
+    map_arg,
+)
 
 # Names that the reprs of arguments use.
 _custom_builtins = {
@@ -26,23 +35,12 @@ _IMPORTS = {
     "device": "from lamina import device",
 }
 
-_BINARY = {
-    "add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%", "pow": "**", "lshift": "<<", "rshift": ">>",
-    "and_": "&", "or_": "|", "xor": "^", "matmul": "@", "eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=",
-}  # fmt: skip
 _UNARY = {"pos": "+", "neg": "-", "invert": "~"}
 magic_methods = {
     **{name: f"{{}} {sign} {{}}" for name, sign in _BINARY.items()},
     **{name: f"{sign}{{}}" for name, sign in _UNARY.items()},
     "getitem": "{}[{}]",
 }
-inplace_methods = {
-    **{
-        f"i{name.rstrip('_')}": f"{{}} {_BINARY[name]}= {{}}"
-        for name in ("add", "and_", "floordiv", "lshift", "mod", "mul", "matmul", "or_", "pow", "rshift", "sub", "truediv", "xor")
-    },
-    "setitem": "{}[{}] = {}",
-}  # fmt: skip
 
 
 @dataclass

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import lamina
 from lamina.fx._codegen import CodeGen, PythonCode, _custom_builtins
-from lamina.fx.node import Node, _get_qualified_name, map_arg
+from lamina.fx.node import _KINDS, Node, _get_qualified_name, map_arg
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
@@ -24,6 +24,7 @@ class _Namespace:
     def __init__(self):
         self._used = {}
         self._of = {}
+        self._last = {}  # the greatest number behind a name
 
     def create_name(self, candidate, obj):
         """A free name like the candidate: legal in Python, with a number behind it where it is taken."""
@@ -34,10 +35,13 @@ class _Namespace:
             candidate = f"_{candidate}"
         match = re.match(r"(.*)_(\d+)$", candidate)
         base, number = (match[1], int(match[2])) if match else (candidate, 0)
+        if candidate in self._used or self._is_illegal(candidate, obj):
+            number = max(number, self._last.get(base, 0))
         while candidate in self._used or self._is_illegal(candidate, obj):
             number += 1
             candidate = f"{base}_{number}"
         self._used[candidate] = obj
+        self._last[base] = max(number, self._last.get(base, 0))
         if obj is not None:
             self._of[obj] = candidate
         return candidate
@@ -172,6 +176,10 @@ class Graph:
             raise AssertionError(
                 f"Graph.create_node: args must be a tuple and kwargs a dict; got {type(args).__name__}, {type(kwargs).__name__}"
             )
+        if op not in _KINDS or not (isinstance(target, str) or callable(target)):
+            raise AssertionError(
+                f"Graph.create_node: got kind {op!r} and target {target!r}; expected one of {_KINDS} and a str or callable"
+            )
         wish = name if name is not None else self._target_to_str(target)
         node = Node(self, self._graph_namespace.create_name(wish, None), op, target, args, kwargs or {}, type_expr)  # fmt: skip
         self._graph_namespace.associate_name_with_obj(node.name, node)
@@ -295,6 +303,14 @@ class Graph:
         finally:
             for node, shown in before.items():
                 node._repr_fn = shown
+
+    def process_inputs(self, *args):
+        """Arguments of the function as the inputs of the graph."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out):
+        """What the graph gives as the function gives it."""
+        return self._codegen.process_outputs(out)
 
     def set_codegen(self, codegen):
         """Write the code with another generator."""

@@ -95,7 +95,6 @@ def reduce_graph_module(body, import_block):
 
 def _retraced(forward, body):
     name = body.get("_graphmodule_cls_name", "GraphModule")
-    _CodeOnlyModule.forward = forward
     shell = type(name, (_CodeOnlyModule,), {"forward": forward})(body)
     tracer_cls = body.get("_tracer_cls")
     if tracer_cls is None:
@@ -317,7 +316,7 @@ class GraphModule(Module):
         return text
 
     def _readable(self, name):
-        body = self._graph.python_code("self", verbose=True).src.strip("\n")
+        body = self._graph.python_code("self", verbose=True).src.strip("\n").rstrip()
         lines = [f"class {name}(torch.nn.Module):", *("    " + line for line in body.splitlines())]
         text = "\n".join(lines) + "\n"
         for inner, child in self.named_children():

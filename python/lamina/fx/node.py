@@ -1,7 +1,6 @@
 """Nodes: the single steps of a graph."""
 
 import builtins
-import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -20,8 +19,19 @@ BaseArgumentTypes = (
 base_types = BaseArgumentTypes.__args__
 Target = Callable[..., Any] | str
 
+# Operators as they are written.
+_BINARY = {
+    "add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%", "pow": "**", "lshift": "<<", "rshift": ">>",
+    "and_": "&", "or_": "|", "xor": "^", "matmul": "@", "eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=",
+}  # fmt: skip
+_INPLACE = ("add", "and_", "floordiv", "lshift", "mod", "mul", "matmul", "or_", "pow", "rshift", "sub", "truediv", "xor")  # fmt: skip
+inplace_methods = {
+    **{f"i{name.rstrip('_')}": f"{{}} {_BINARY[name]}= {{}}" for name in _INPLACE},
+    "setitem": "{}[{}] = {}",
+}
+
 _KINDS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
-_side_effectful_functions = {_assert, operator.setitem, print}
+_side_effectful_functions = {_assert, print}
 
 
 def has_side_effect(fn):
@@ -278,37 +288,54 @@ class Node:
     def is_impure(self, impure_random=True):
         """Whether the node does more than give a result: then it stays where nobody reads that.
 
-        Such are inputs and outputs, calls that write into an argument (methods whose names end in an underscore, ``out=``,
-        ``inplace=True``), functions marked with `has_side_effect`, random numbers where `impure_random` is true, and modules with
-        ``_is_impure``.
+        Such are inputs and outputs, calls that write into an argument which others see (functions and methods whose names end in an
+        underscore, ``x[i] = y``, ``out=``), functions marked with `has_side_effect`, random numbers where `impure_random` is true, and
+        modules with ``_is_impure``. ``inplace=True`` only permits to save memory: such a call goes with its result.
         """
         if self.op in ("placeholder", "output"):
             return True
-        if self.op == "call_module":
-            owner = self.graph.owning_module
-            try:
-                module = owner.get_submodule(self.target) if owner is not None else None
-            except AttributeError:
-                module = None
-            return bool(getattr(module, "_is_impure", False) or getattr(module, "inplace", False))
         if self.op == "get_attr":
             return False
-        name = self.target if self.op == "call_method" else getattr(self.target, "__name__", "")
-        if (
-            name.endswith("_")
-            and not name.endswith("__")
-            and name not in ("and_", "or_", "not_", "is_")
-        ):
-            return True
-        if self._kwargs.get("out") is not None or self._kwargs.get("inplace") is True:
-            return True
+        if self._writes_in_place():
+            written = self._args[0] if self._args else self._kwargs.get("input")
+            return not isinstance(written, Node) or _is_seen(written, self, self)
+        if self.op == "call_module":
+            return bool(getattr(self._module(), "_is_impure", False))
         if self.op == "call_method":
             return False
-        if self.target in _side_effectful_functions:
+        if self._kwargs.get("out") is not None or self.target in _side_effectful_functions:
             return True
-        if getattr(self.target, "__module__", "") == "_operator" and name.startswith("i"):
-            return name in ("iadd", "iand", "ifloordiv", "ilshift", "imod", "imul", "imatmul", "ior", "ipow", "irshift", "isub", "itruediv", "ixor")  # fmt: skip
-        return impure_random and name in _RANDOM
+        return impure_random and getattr(self.target, "__name__", "") in _RANDOM
+
+    def _module(self):
+        """The module that a call_module node calls, or None."""
+        owner = self.graph.owning_module
+        try:
+            return owner.get_submodule(self.target) if owner is not None else None
+        except AttributeError:
+            return None
+
+    def _writes_in_place(self):
+        """Whether the node is there to write into its first argument."""
+        if self.op == "call_module":
+            return False
+        name = self.target if self.op == "call_method" else getattr(self.target, "__name__", "")
+        if getattr(self.target, "__module__", "") == "_operator":
+            return name in inplace_methods
+        return name.endswith("_") and not name.endswith("__")
+
+    def _may_be_view(self):
+        """Whether the result may share memory with an argument."""
+        if (
+            self.op == "call_method"
+            or self._writes_in_place()
+            or self._kwargs.get("inplace") is True
+        ):
+            return True
+        if self.op == "call_module":
+            module = self._module()
+            return getattr(module, "inplace", False) is True or type(module).__name__.startswith(_VIEW_MODULES)  # fmt: skip
+        return getattr(self.target, "__name__", "") in _VIEWS
 
     def format_node(self, placeholder_names=None, maybe_return_typename=None):
         """The node as one line of text.
@@ -360,7 +387,23 @@ class Node:
         raise TypeError("Node: a node lives in its graph; copy the graph, or use Graph.node_copy")
 
 
+def _is_seen(value, through, writer):
+    """Whether what `writer` writes into a value is seen by others than the node it came through."""
+    if value.op in ("placeholder", "get_attr"):
+        return True
+    others = [user for user in value.users if user is not through]
+    if any(user > writer or (user._may_be_view() and user.users) for user in others):
+        return True
+    return value._may_be_view() and any(_is_seen(n, value, writer) for n in value.all_input_nodes)
+
+
 _RANDOM = {"rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "bernoulli", "multinomial", "normal", "poisson"}  # fmt: skip
+# What may give back its argument or a view of it.
+_VIEWS = {
+    "getitem", "getattr", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose", "permute", "movedim", "swapaxes", "t",
+    "narrow", "select", "chunk", "split", "unbind", "broadcast_to", "ravel", "diagonal", "dropout", "detach", "real", "atleast_2d",
+}  # fmt: skip
+_VIEW_MODULES = ("Flatten", "Unflatten", "Identity", "Dropout", "DropPath", "StochasticDepth")
 
 # What a node's arguments may be.
 Argument = (
