@@ -1,5 +1,6 @@
 """lamina.fx: tracing, graphs, generated code, graph edits, interpreters, pattern replacement."""
 
+import collections
 import copy
 import io
 import math
@@ -366,6 +367,32 @@ def test_folder(tmp_path, monkeypatch):
 
     x = lamina.randn(2, 3)
     assert lamina.equal(Written()(x)[0]["sum"], traced(x)[0]["sum"])
+
+
+def test_what_is_made_in_the_graph():
+    Pair = collections.namedtuple("Pair", "left right")
+    traced = fx.symbolic_trace(lambda x: Pair(x, [x, 1]))
+    assert [n.op for n in traced.graph.nodes] == ["placeholder", "call_function", "output"]
+    assert isinstance(traced(2), Pair) and traced(2) == Pair(2, [2, 1])
+
+    class Scaled(metaclass=fx.ProxyableClassMeta):
+        def __init__(self, x, factor):
+            self.x, self.factor = x, factor
+
+        def value(self):
+            return self.x * self.factor
+
+    assert fx.symbolic_trace(lambda x: Scaled(x, 3).value())(lamina.ones(1)).item() == 3
+    node = traced.graph.find_nodes(op="placeholder")[0]
+    twin = copy.deepcopy(node)
+    assert twin.name == "x" and twin.graph is not node.graph
+
+
+def test_trees_of_arguments():
+    arguments = fx.immutable_collections.immutable_list([1, {"a": 2}])
+    assert lamina.utils._pytree.tree_map(lambda v: v + 1, arguments) == [2, {"a": 3}]
+    inner = fx.immutable_collections.immutable_dict(a=2)
+    assert lamina.utils._pytree.tree_map(lambda v: v + 1, inner) == {"a": 3}
 
 
 def test_interpreter_and_transformer():

@@ -309,6 +309,9 @@ class Tracer(TracerBase):
             for name, value in self.root.named_modules():
                 if value is a:
                     return self.create_node("get_attr", name, (), {})
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            # A named tuple is made in the graph, so that its reader gets the type.
+            return self.create_node("call_function", type(a), tuple(map(self.create_arg, a)), {})
         if type(a) in _proxyable_classes:
             name = self.get_fresh_qualname(f"_{type(a).__name__}_constant_")
             setattr(self.root, name, a)

@@ -1,5 +1,7 @@
 """Lists and dictionaries that nodes keep their arguments in: they cannot be changed in place."""
 
+from lamina.utils import _pytree
+
 __all__ = ["immutable_dict", "immutable_list"]
 
 
@@ -36,3 +38,13 @@ class immutable_dict(dict):
 
     def __reduce__(self):
         return immutable_dict, (tuple(self.items()),)
+
+
+_pytree.register_pytree_node(
+    immutable_list, lambda x: (list(x), len(x)), lambda x, _: immutable_list(x)
+)
+_pytree.register_pytree_node(
+    immutable_dict,
+    lambda d: (list(d.values()), list(d)),
+    lambda x, keys: immutable_dict(zip(keys, x, strict=True)),
+)

@@ -1,6 +1,7 @@
 """Nodes: the single steps of a graph."""
 
 import builtins
+import copy
 import types
 from collections.abc import Callable
 from typing import Any
@@ -384,7 +385,9 @@ class Node:
         return other < self
 
     def __deepcopy__(self, memo):
-        raise TypeError("Node: a node lives in its graph; copy the graph, or use Graph.node_copy")
+        # A node lives in its graph: the copy is that of the graph's copy.
+        copied = copy.deepcopy(self.graph, memo)
+        return memo.get(id(self), copied._root)
 
 
 def _is_seen(value, through, writer):
