@@ -126,8 +126,9 @@ class ScriptFunction(metaclass=_Never):
         raise _missing.missing("torch.jit.ScriptFunction")
 
 
-from ._archive import load  # noqa: E402
-from ._module import RecursiveScriptModule, ScriptModule  # noqa: E402
+from ._archive import load as load  # noqa: E402
+from ._module import RecursiveScriptModule as RecursiveScriptModule  # noqa: E402
+from ._module import ScriptModule as ScriptModule  # noqa: E402
 
 
 class TracedModule(ScriptModule):

@@ -11,7 +11,9 @@ import warnings
 
 import lamina
 from lamina import _ops_namespace
-from lamina._missing import missing
+from lamina._missing import missing, peer_names
+
+from ._attention import native_multi_head_attention, transformer_encoder_layer_fwd
 
 _DTYPES = (
     "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32",
@@ -45,6 +47,7 @@ _COMPOSED = frozenset(
     row_stack scalar_tensor searchsorted std_mean storage_offset stride subtract subtract_ swapaxes swapaxes_
     swapdims swapdims_ take_along_dim tensor_split to_dense trapezoid trapz tril_indices triu_indices true_divide
     true_divide_ type_as unique_consecutive var_mean vsplit coalesce is_coalesced values indices cdist
+    einsum meshgrid istft unravel_index histogram pdist pca_lowrank svd_lowrank tensordot stft
     """.split()
 )
 _REFUSED = frozenset(("from_file", "set_", "set_data", "_local_scalar_dense"))
@@ -190,6 +193,33 @@ def _lstm(data, second, third, *rest):
     return lamina.lstm(data, second, tuple(third), *rest)
 
 
+def _einsum(equation, operands, path=None):
+    return lamina.einsum(equation, operands)
+
+
+def _meshgrid(tensors, indexing="ij"):
+    return list(lamina.meshgrid(*tensors, indexing=indexing))
+
+
+def _embedding_bag(
+    weight,
+    indices,
+    offsets=None,
+    scale=False,
+    mode=0,
+    sparse=False,
+    per_sample=None,
+    last=False,
+    padding=None,
+):
+    modes = ("sum", "mean", "max")
+    found = lamina.nn.functional.embedding_bag(
+        indices, weight, offsets, None, 2.0, scale, modes[mode], sparse, per_sample, last,
+        None if padding in (None, -1) else padding,
+    )  # fmt: skip
+    return found, None, None, None
+
+
 def _norm(x, p=2, dim=None, keepdim=False, dtype=None):
     return lamina.norm(x, p, dim, keepdim, dtype=dtype_of(dtype))
 
@@ -211,6 +241,10 @@ _ON_TENSORS = {
     "lstm": _lstm,
     "lstm_cell": lambda x, hx, *rest: lamina.lstm_cell(x, tuple(hx), *rest),
     "norm": _norm,
+    "meshgrid": _meshgrid,
+    "embedding_bag": _embedding_bag,
+    # There are no nested tensors: sequences stay padded.
+    "_nested_tensor_from_mask_left_aligned": lambda x, mask: False,
     "_unique2": _unique2,
     "size": lambda x, dim=None: list(x.size()) if dim is None else x.size(dim),
     "sym_size": lambda x, dim: x.size(dim),
@@ -231,6 +265,8 @@ _ON_TENSORS = {
     "type_as": lambda x, other: x.to(other.dtype),
     "detach_": lambda x: x.detach_(),
     "data": lambda x: x.data,
+    "_native_multi_head_attention": native_multi_head_attention,
+    "_transformer_encoder_layer_fwd": transformer_encoder_layer_fwd,
 }
 
 
@@ -238,6 +274,16 @@ def _is_operator(name):
     if name in _REFUSED or name.startswith("__"):
         return False
     return name in _COMPOSED or f"aten::{name}" in _ops_namespace._names()
+
+
+def _in_family(name):
+    """``fft_rfft`` is ``lamina.fft.rfft``; None for other names."""
+    family, _, rest = name.partition("_")
+    if family not in ("fft", "linalg", "special") or not rest or rest.startswith("_"):
+        return None
+    if peer_names().get("torch." + family, {}).get(rest) != "f":
+        return None
+    return getattr(getattr(lamina, family), rest, None)
 
 
 def _on_tensors(name):
@@ -248,9 +294,10 @@ def _on_tensors(name):
         r"_?upsample_\w+[123]d(_aa)?", name
     ):
         return _upsample(name)
-    if not _is_operator(name):
+    family = _in_family(name)
+    if family is None and not _is_operator(name):
         return None
-    places = (getattr(owner, name, None) for owner in (lamina, lamina.Tensor))
+    places = (family, *(getattr(owner, name, None) for owner in (lamina, lamina.Tensor)))
     place = next((p for p in places if callable(p) and not isinstance(p, type)), None)
     if place is None:
         place = getattr(_ops_namespace.ops.aten, name)
@@ -314,7 +361,7 @@ def _format(text, *values):
 def _percent(text, *values):
     if re.search(r"%[^%a-zA-Z]*(\d{4}|\*|\()", text):
         raise ScriptError("percentFormat: a width that is not allowed")
-    return text % values
+    return text % (values[0] if len(values) == 1 and isinstance(values[0], tuple) else values)
 
 
 def _slice(value, *bounds):
@@ -408,7 +455,7 @@ _PLAIN = {
     "get": lambda x, key, default=None: x.get(key, default), "setdefault": lambda x, k, v: x.setdefault(k, v),
     "update": lambda x, other: x.update(other), "dict": _plain_dict, "sum": sum, "all": all, "any": any,
     "max": _least(max), "min": _least(min), "slice": _slice, "select": operator.getitem,
-    "format": _format, "percentFormat": _percent, "split": _split,
+    "einsum": _einsum, "meshgrid": _meshgrid, "format": _format, "percentFormat": _percent, "split": _split,
     "str": str, "ord": ord, "chr": chr, "hex": hex, "oct": oct, "bin": bin, "warn": _warn,
     "device": lambda *args: lamina.device(*args), "tensor": _tensor, "as_tensor": _tensor,
     "is_grad_enabled": lambda: lamina.is_grad_enabled(),
@@ -431,7 +478,8 @@ def operator_called(name):
     """What ``torch.name`` does. Raises PermissionError for a name that is no operator."""
     plain, tensor = _PLAIN.get(name), _on_tensors(name)
     if plain is None and tensor is None:
-        if name.startswith("__") or hasattr(lamina, name) or hasattr(lamina.Tensor, name):
+        known = hasattr(lamina, name) or hasattr(lamina.Tensor, name)
+        if known or name.startswith("__") or name in _REFUSED:
             raise PermissionError(
                 f"torch.{name} is no operator that a TorchScript program may call"
             )
