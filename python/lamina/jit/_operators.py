@@ -61,10 +61,6 @@ _LISTS = frozenset(
 _POSITIONAL_DTYPE = {"softmax": 2, "log_softmax": 2, "softmin": 2, "view": 1}
 
 
-class ScriptError(Exception):
-    """An error that a TorchScript program raised itself."""
-
-
 def _named(table, number, what):
     if isinstance(number, bool) or not isinstance(number, int):
         return number
@@ -351,7 +347,7 @@ def _format(text, *values):
     """Braces are filled in order; there is no way to say more in them."""
     parts = text.split("{}")
     if len(parts) - 1 > len(values):
-        raise ScriptError("format: too few arguments for the format string")
+        raise RuntimeError("format: too few arguments for the format string")
     out = [parts[0]]
     for value, part in zip(values, parts[1:]):
         out += (str(value), part)
@@ -360,7 +356,7 @@ def _format(text, *values):
 
 def _percent(text, *values):
     if re.search(r"%[^%a-zA-Z]*(\d{4}|\*|\()", text):
-        raise ScriptError("percentFormat: a width that is not allowed")
+        raise RuntimeError("percentFormat: a width that is not allowed")
     return text % (values[0] if len(values) == 1 and isinstance(values[0], tuple) else values)
 
 
@@ -391,7 +387,7 @@ def _delete(target, key):
 
 def _range_length(low, high, step):
     if step == 0:
-        raise ScriptError("range() arg 3 must not be zero")
+        raise RuntimeError("range() arg 3 must not be zero")
     return len(range(low, high, step))
 
 
@@ -540,7 +536,7 @@ _PRIM = {
     "min": _least(min), "max": _least(max), "abs": abs,
     "type": lambda x: _device(x).type, "index": lambda x: _device(x).index,
     "unchecked_unwrap_optional": lambda x: x, "unchecked_cast": lambda x: x,
-    "Print": print, "rangelist": lambda n: list(range(n)),
+    "Print": lambda *values: print(*values), "rangelist": lambda n: list(range(n)),
     "AutogradZero": lambda: None, "tolist": lambda x: x.tolist(),
 }  # fmt: skip
 for _name in (

@@ -67,9 +67,19 @@ class ScriptObject:
         object.__setattr__(self, "_values", {})
 
     def __getattr__(self, name):
-        if name.startswith("__") and name not in self._script_class.methods:
-            raise AttributeError(name)
+        if name in ("_script_class", "_values") or name.startswith("__"):
+            raise AttributeError(name)  # a copy asks before it has them
         return attribute(self, name)
+
+    def __deepcopy__(self, memo):
+        from copy import deepcopy
+
+        made = memo[id(self)] = ScriptObject(self._script_class)
+        made._values.update({name: deepcopy(v, memo) for name, v in self._values.items()})
+        return made
+
+    def __reduce_ex__(self, protocol):
+        raise missing("pickling of objects of TorchScript classes")
 
     def __setattr__(self, name, value):
         set_attribute(self, name, value)
