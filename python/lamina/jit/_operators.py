@@ -220,9 +220,42 @@ def _norm(x, p=2, dim=None, keepdim=False, dtype=None):
     return lamina.norm(x, p, dim, keepdim, dtype=dtype_of(dtype))
 
 
-def _unique2(x, sorted=True, return_inverse=False, return_counts=False):
-    found = lamina.unique(x, sorted, True, True)
-    return found
+def _unique(x, sorted=True, return_inverse=False, return_counts=False):
+    return lamina.unique(x, sorted, True, True)
+
+
+def _unique_dim(x, dim, sorted=True, return_inverse=False, return_counts=False):
+    return lamina.unique(x, sorted, True, True, dim)
+
+
+def _unique_consecutive(x, return_inverse=False, return_counts=False, dim=None):
+    return lamina.unique_consecutive(x, True, True, dim)
+
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _nll_loss(x, target, weight=None, reduction=1, ignore_index=-100):
+    return lamina.nn.functional.nll_loss(
+        x, target, weight, ignore_index=ignore_index, reduction=_REDUCTIONS[reduction]
+    )
+
+
+def _ctc_loss(x, targets, lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+    return lamina.nn.functional.ctc_loss(
+        x, targets, lengths, target_lengths, blank, _REDUCTIONS[reduction], zero_infinity
+    )
+
+
+def _pack(x, lengths, batch_first):
+    packed = lamina.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first)
+    return packed.data, packed.batch_sizes
+
+
+def _pad_packed(data, batch_sizes, batch_first, padding=0.0, total=-1):
+    rnn = lamina.nn.utils.rnn
+    packed = rnn.PackedSequence(data, batch_sizes)
+    return rnn.pad_packed_sequence(packed, batch_first, padding, total if total > 0 else None)
 
 
 def _tensor(value, **options):
@@ -241,7 +274,14 @@ _ON_TENSORS = {
     "embedding_bag": _embedding_bag,
     # There are no nested tensors: sequences stay padded.
     "_nested_tensor_from_mask_left_aligned": lambda x, mask: False,
-    "_unique2": _unique2,
+    "_unique2": _unique,
+    "unique_dim": _unique_dim,
+    "unique_consecutive": _unique_consecutive,
+    "nll_loss_nd": _nll_loss,
+    "nll_loss": _nll_loss,
+    "ctc_loss": _ctc_loss,
+    "_pack_padded_sequence": _pack,
+    "_pad_packed_sequence": _pad_packed,
     "size": lambda x, dim=None: list(x.size()) if dim is None else x.size(dim),
     "sym_size": lambda x, dim: x.size(dim),
     "stride": lambda x, dim=None: list(x.stride()) if dim is None else x.stride(dim),
@@ -451,7 +491,11 @@ _PLAIN = {
     "get": lambda x, key, default=None: x.get(key, default), "setdefault": lambda x, k, v: x.setdefault(k, v),
     "update": lambda x, other: x.update(other), "dict": _plain_dict, "sum": sum, "all": all, "any": any,
     "max": _least(max), "min": _least(min), "slice": _slice, "select": operator.getitem,
-    "einsum": _einsum, "meshgrid": _meshgrid, "format": _format, "percentFormat": _percent, "split": _split,
+    "broadcast_shapes": lambda *x: list(lamina.broadcast_shapes(*x)),
+    "infer_size": lambda *x: list(lamina.broadcast_shapes(*x)), "einsum": _einsum, "block_diag": lambda x: lamina.block_diag(*x),
+    "cartesian_prod": lambda x: lamina.cartesian_prod(*x),
+    "broadcast_tensors": lambda x: list(lamina.broadcast_tensors(*x)), "chain_matmul": lambda x: lamina.chain_matmul(*x),
+    "meshgrid": _meshgrid, "format": _format, "percentFormat": _percent, "split": _split,
     "str": str, "ord": ord, "chr": chr, "hex": hex, "oct": oct, "bin": bin, "warn": _warn,
     "device": lambda *args: lamina.device(*args), "tensor": _tensor, "as_tensor": _tensor,
     "is_grad_enabled": lambda: lamina.is_grad_enabled(),
@@ -488,7 +532,10 @@ def operator_called(name):
         return plain or tensor
 
     def call(*args, **kwargs):
-        if args and isinstance(args[0], lamina.Tensor):
+        first = args[0] if args else None
+        if isinstance(first, int | float | complex):  # a number to the power of a tensor
+            first = next((a for a in args if isinstance(a, lamina.Tensor)), first)
+        if isinstance(first, lamina.Tensor):
             return tensor(*args, **kwargs)
         return plain(*args, **kwargs)
 

@@ -24,7 +24,29 @@ from ._operators import called_in, operator_called
 
 _DEPTH = 200  # of expressions and blocks in each other
 _MOST_SOURCE = 64 << 20
-_CASTS = {"int": int, "float": float, "bool": bool, "str": str, "complex": complex, "print": print}
+_CASTS = {
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "str": str,
+    "complex": complex,
+    "print": print,
+    "sorted": sorted,
+    "len": len,
+    "abs": abs,
+    "min": min,
+    "max": max,
+    "divmod": divmod,
+    "ord": ord,
+    "chr": chr,
+    "hex": hex,
+    "oct": oct,
+    "bin": bin,
+    "round": round,
+    "sum": sum,
+    "any": any,
+    "all": all,
+}
 _REALS = {
     "inf": math.inf,
     "nan": math.nan,
