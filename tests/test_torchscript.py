@@ -36,7 +36,7 @@ def test_values(name):
     arguments, expected = lamina.load(DATA / f"{name}.expected.pt")
     extra = {"note.txt": "", "absent.txt": "stays"}
     module = lamina.jit.load(DATA / f"{name}.pt", _extra_files=extra).eval()
-    assert extra == {"note.txt": f"this is {name}", "absent.txt": "stays"}
+    assert extra == {"note.txt": f"this is {name}".encode(), "absent.txt": "stays"}
     with lamina.no_grad():
         same(module(*arguments), expected)
     again = lamina.jit.load(io.BytesIO((DATA / f"{name}.pt").read_bytes()), map_location="cpu")
@@ -62,9 +62,12 @@ def test_the_module_that_comes_back():
     assert module.mixed[:2] == (1, "z") and module.color.name == "G"
     assert len(module.layers) == 2 and "a" in module.kinds and len(list(module.layers)) == 2
     assert module.training and not module.eval().layers[0].training
-    assert module.code.startswith("def forward(self: __torch__.Control,")
+    assert module.code.startswith("def forward(self,\n    x: Tensor,\n    n: int=3,")
+    assert "\n  layers = self.layers\n" in module.code
     assert module.other(lamina.ones(2), mode="mean")[1] == 4
     assert module.to(lamina.float64).layer.weight.dtype == lamina.float64
+    with pytest.raises(NotImplementedError):
+        len(module)
     with pytest.raises(AttributeError, match="absent"):
         _ = module.absent
     with pytest.raises(lamina._missing.MissingError, match="jit.save"):

@@ -138,11 +138,7 @@ def loaded_from(reader, map_location, extra_files):
     if extra_files is not None:
         for name in list(extra_files):
             if _EXTRA + name in reader:
-                data = reader.bytes_of(_EXTRA + name)
-                try:
-                    extra_files[name] = data.decode("utf-8")
-                except UnicodeDecodeError:
-                    extra_files[name] = data
+                extra_files[name] = reader.bytes_of(_EXTRA + name)
     return module
 
 
@@ -156,7 +152,7 @@ def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
     map_location
         Where tensors go: a device or its name; see `lamina.load`.
     _extra_files
-        A dict; its keys name files in the archive, which become its values.
+        A dict; its keys name files in the archive, whose bytes become its values.
     _restore_shapes
         Accepted; traced shapes are not kept here.
 

@@ -143,7 +143,7 @@ class RecursiveScriptModule(ScriptModule):
     def _called(self, name, *args):
         method = self._script_class.methods.get(name)
         if method is None:
-            raise TypeError(f"'{self.original_name}' object has no {name}")
+            raise NotImplementedError(f"'{self.original_name}' object has no {name}")
         return method(self, *args)
 
     def __len__(self):

@@ -23,7 +23,7 @@ from lamina._missing import missing
 from ._operators import called_in, operator_called
 
 _DEPTH = 200  # of expressions and blocks in each other
-_MOST_SOURCE = 64 << 20
+_MOST_SOURCE = 8 << 20
 _CASTS = {
     "int": int,
     "float": float,
@@ -749,7 +749,11 @@ class _Function:
 
 
 def text_of(source, node):
-    """The source of a method as it stands in the archive, without its indentation."""
+    """The source of a method as it stands in the archive, without its class and the type of self."""
     text = source.decode("utf-8") if isinstance(source, bytes) else source
-    lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
-    return textwrap.dedent("\n".join(lines)) + "\n"
+    lines = text.splitlines()
+    begin, body = node.lineno - 1, node.body[0].lineno - 1
+    head = "\n".join([lines[begin].lstrip(), *lines[begin + 1 : body]])
+    head = re.sub(r"\A(def \w+\(self): [\w.]+", r"\1", head)
+    rest = textwrap.dedent("\n".join(lines[body : node.end_lineno]))
+    return f"{head}\n{textwrap.indent(rest, '  ')}\n"

@@ -551,8 +551,8 @@ def _load_archive(f, file, restore, unpickle, mmap, weights_only, map_location):
             return loaded_from(reader, map_location, None)
         raise RuntimeError(
             "torch.load: this is a TorchScript archive; got code and constants, expected a "
-            "checkpoint of torch.save. Cannot use ``weights_only=True`` with TorchScript archives; "
-            "TorchScript programs are run by torch.jit.load"
+            "checkpoint of torch.save. Cannot use ``weights_only=True`` with TorchScript archives "
+            "passed to ``torch.load``; torch.jit.load reads them"
         )
     persistent_load = _storages(reader, restore, map_location, source)
     result, _ = unpickle(reader.bytes_of("data.pkl"), persistent_load)
