@@ -264,6 +264,8 @@ class Unit:
         try:
             while self._waiting:
                 self._compile(*self._waiting.pop())
+        except RecursionError:
+            raise SourceError("torch.jit.load: the source is nested too deeply") from None
         finally:
             self._settling = False
 
