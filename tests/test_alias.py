@@ -80,7 +80,7 @@ def test_missing_names_raise_where_they_are_used():
         from torch.utils.data.dataloader import _BaseDataLoaderIter
         class Derived(FSDP): pass
         def annotated(x: torch.fx.GraphModule | None, op=torch.distributed.ReduceOp.SUM): pass
-        for use in (Derived, FSDP, lambda: torch.quantize_per_tensor(1), lambda: bool(torch.fx.symbolic_trace)):
+        for use in (Derived, FSDP, lambda: torch.quantize_per_tensor(1), lambda: bool(torch.quantize_per_channel)):
             try: use()
             except NotImplementedError as error: print(isinstance(error, AttributeError), str(error).split(":")[0])
         class Net(torch.nn.modules.rnn.GRU): pass
@@ -90,7 +90,7 @@ def test_missing_names_raise_where_they_are_used():
         "True torch.distributed.fsdp.FullyShardedDataParallel is missing",
         "True torch.distributed.fsdp.FullyShardedDataParallel is missing",
         "True torch.quantize_per_tensor is missing",
-        "True torch.fx.symbolic_trace is missing",
+        "True torch.quantize_per_channel is missing",
         "False False 7 <class 'torch.distributed.fsdp.FullyShardedDataParallel'>",
     ]
 

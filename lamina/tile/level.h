@@ -94,7 +94,7 @@ struct Level {
   ConvertLoop convert[kNumSlots][kNumSlots] = {};  // [to][from]; null: by way of float
   MoveLoop move[5] = {};                           // items of 1, 2, 4, 8, 16 bytes
   StreamLoop stream = nullptr;
-  bool streams_results = false;  // computed ones too, not only copies
+  bool streams_results = false;  // of direct loops, too
   int64_t streams_from = int64_t{36}
                          << 20;  // bytes of a conversion or a copy out of order, with its operand
   FoldLeaf fold_leaf[kNumFolds][detail::kTypeSlots] = {};

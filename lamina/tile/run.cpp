@@ -123,7 +123,7 @@ bool Machine::prepare() {
   for (int i = 0; i < num_ins; ++i) in_bytes += plan.bytes(num_outs + i);
   for (int o = 0; o < num_outs; ++o) {
     stream_out[o] = call.outs[o].dtype == type[program.outputs[o]] &&
-                    plan.stride[0][o] == plan.item[o] && level.streams_results &&
+                    plan.stride[0][o] == plan.item[o] &&
                     streams(plan.bytes(o), in_bytes, kStreamBlocks);
     for (int i = 0; i < num_ins && stream_out[o]; ++i)
       stream_out[o] = !overlap(plan, o, num_outs + i);

@@ -178,7 +178,8 @@ constexpr int8_t kSlotOf[kNumScalarTypeSlots] = {
     2, 3, 4};
 }  // namespace detail
 inline DirectLoop direct_loop(Op op, ScalarType compute) {
-  const DirectLoop* loops = detail::g_loops;
+  // Another thread may be choosing.
+  const DirectLoop* loops = __atomic_load_n(&detail::g_loops, __ATOMIC_ACQUIRE);
   if (!loops) [[unlikely]]
     loops = detail::choose_loops();
   const int slot = detail::kSlotOf[index_of(compute)];

@@ -104,6 +104,8 @@ def set_default_tensor_type(t, /):
 
 def _assert(condition, message):
     """An assertion that tracers may see."""
+    if type(condition) is not bool and _C._has_torch_function((condition,)):
+        return _C._handle_torch_function(_assert, (condition,), (condition, message), {})
     if not condition:
         raise AssertionError(message)
 

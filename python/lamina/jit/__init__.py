@@ -1,4 +1,4 @@
-"""Decorators of TorchScript. Programs run as Python: what is given is given back; archives cannot be loaded yet."""
+"""Decorators of TorchScript. Programs run as Python: what is given is given back. Archives are read by `load`."""
 
 from contextlib import contextmanager
 from typing import Any, Final
@@ -110,24 +110,13 @@ def optimize_for_inference(mod, other_methods=None):
     return mod
 
 
-class Error(RuntimeError):
-    """An error in TorchScript code; never raised here."""
+class Error(Exception):
+    """An error that a TorchScript program raised."""
 
 
 class _Never(type):
     def __instancecheck__(cls, _):
         return False
-
-
-class ScriptModule(metaclass=_Never):
-    """A compiled module; there are none, so nothing is an instance."""
-
-    def __init__(self, *args, **kwargs):
-        raise _missing.missing("torch.jit.ScriptModule")
-
-
-class RecursiveScriptModule(ScriptModule):
-    """A compiled module; there are none, so nothing is an instance."""
 
 
 class ScriptFunction(metaclass=_Never):
@@ -137,10 +126,22 @@ class ScriptFunction(metaclass=_Never):
         raise _missing.missing("torch.jit.ScriptFunction")
 
 
+from ._archive import load as load  # noqa: E402
+from ._module import RecursiveScriptModule as RecursiveScriptModule  # noqa: E402
+from ._module import ScriptModule as ScriptModule  # noqa: E402
+
+
 class TracedModule(ScriptModule):
-    """A traced module; there are none, so nothing is an instance."""
+    """A module made by tracing; archives give RecursiveScriptModule, so nothing is an instance."""
 
 
 TopLevelTracedModule = TracedModule
+
+
+def save(m, f, _extra_files=None):
+    """Write a loaded module again. Raises MissingError: archives are only read here."""
+    raise _missing.missing("torch.jit.save")
+
+
 __getattr__ = _missing.getattr_of(__name__)
 _ = Final

@@ -539,18 +539,39 @@ def _load_archive(f, file, restore, unpickle, mmap, weights_only, map_location):
         reader = Reader(file)
         end = file.seek(0, os.SEEK_END)
     if _is_torchscript(reader):
+        if not weights_only:
+            warnings.warn(
+                "'torch.load' received a zip file that looks like a TorchScript archive dispatching "
+                "to 'torch.jit.load' (call 'torch.jit.load' directly to silence this warning)",
+                UserWarning,
+                stacklevel=3,
+            )
+            from lamina.jit._archive import loaded_from
+
+            return loaded_from(reader, map_location, None)
         raise RuntimeError(
             "torch.load: this is a TorchScript archive; got code and constants, expected a "
-            "checkpoint of torch.save. Cannot use ``weights_only=True`` with TorchScript archives; "
-            "TorchScript programs are run by torch.jit.load"
+            "checkpoint of torch.save. Cannot use ``weights_only=True`` with TorchScript archives "
+            "passed to ``torch.load``; torch.jit.load reads them"
         )
+    persistent_load = _storages(reader, restore, map_location, source)
+    result, _ = unpickle(reader.bytes_of("data.pkl"), persistent_load)
+    if end is not None and not _is_path(f):
+        file.seek(end)
+    return result
+
+
+def _storages(reader, restore, map_location, source=None, folder="data"):
+    """What makes storages of persistent ids: their bytes are records below `folder`; `source` is a mapped file."""
     swap = _is_swapped(reader)
     loaded = {}
 
     def read(key, size):
-        record = reader.record(f"data/{key}")
+        record = reader.record(f"{folder}/{key}")
         if record.size < size:
-            raise RuntimeError(f"record data/{key} has {record.size} bytes; {size} are promised")
+            raise RuntimeError(
+                f"record {folder}/{key} has {record.size} bytes; {size} are promised"
+            )
         if _options.skip_data or map_location == "meta" or str(map_location) == "meta":
             return UntypedStorage(size, device="meta" if not _options.skip_data else "cpu")
         if source is not None and record.method == 0:
@@ -586,10 +607,7 @@ def _load_archive(f, file, restore, unpickle, mmap, weights_only, map_location):
         )
         return loaded[key]
 
-    result, _ = unpickle(reader.bytes_of("data.pkl"), persistent_load)
-    if end is not None and not _is_path(f):
-        file.seek(end)
-    return result
+    return persistent_load
 
 
 def _is_swapped(reader):
