@@ -1,6 +1,7 @@
 // The thread pool. Chunks are claimed from one atomic word; the calling thread claims too, so a
-// loop never waits for a worker that has claimed nothing. See docs/decisions/0004-thread-pool.md
-// for what was measured.
+// loop never waits for a worker that has claimed nothing. It takes the first that is left, workers
+// take the last: in the next loop over the same memory each finds its own part in its caches. See
+// docs/decisions/0004-thread-pool.md for what was measured.
 #include "lamina/queue/parallel.h"
 
 #include <linux/futex.h>
@@ -24,8 +25,10 @@
 namespace lamina::queue {
 namespace {
 
-constexpr int kRemainingBits = 48;
-constexpr uint64_t kRemainingMask = (uint64_t{1} << kRemainingBits) - 1;
+// Of the word: how many chunks are unclaimed, which is the first of them, how many threads take
+// part.
+constexpr int kCountBits = 24, kLimitShift = 2 * kCountBits;
+constexpr uint64_t kCountMask = (uint64_t{1} << kCountBits) - 1;
 constexpr int kWorkerSpins = 600;   // pauses of an idle worker: 5 to 20 us
 constexpr int kWorkerYields = 150;  // then offers of its core to others, before it sleeps: 50 us
 constexpr int kCallerSpins = 1500;  // a chunk takes about as long: 15 us
@@ -52,9 +55,9 @@ struct alignas(64) Worker {
 // One per process; a forked child gets a new one. Never destroyed: workers may outlive every static
 // object.
 struct Pool {
-  // Chunks of the current loop that nobody has claimed (low bits) and how many threads may take
-  // part (high bits). Only a successful claim entitles to read the fields of the loop, which change
-  // when every claimed chunk is done.
+  // Chunks of the current loop that nobody has claimed, and how many threads may take part. Only a
+  // successful claim entitles to read the fields of the loop, which change when every claimed chunk
+  // is done.
   alignas(64) std::atomic<uint64_t> ticket{0};
   alignas(64) std::atomic<int64_t> pending{0};  // chunks not yet done
   std::atomic<uint32_t> done{0};                // 0 running, 1 done, 2 the caller sleeps
@@ -78,18 +81,22 @@ std::atomic<int> g_num_threads{0};  // 0: not asked yet
 constinit thread_local bool t_in_region = false;
 constinit thread_local int t_index = 0;
 
-uint64_t remaining_of(uint64_t ticket) { return ticket & kRemainingMask; }
-int limit_of(uint64_t ticket) { return static_cast<int>(ticket >> kRemainingBits); }
+uint64_t remaining_of(uint64_t ticket) { return ticket & kCountMask; }
+uint64_t first_of(uint64_t ticket) { return ticket >> kCountBits & kCountMask; }
+int limit_of(uint64_t ticket) { return static_cast<int>(ticket >> kLimitShift); }
 
 // Claims and runs chunks until none is left; returns how many it settled.
 int64_t work(Pool& pool, int index) {
   int64_t settled = 0;
   uint64_t t = pool.ticket.load(std::memory_order_acquire);
   while (remaining_of(t) != 0 && index < limit_of(t)) {
-    if (!pool.ticket.compare_exchange_weak(t, t - 1, std::memory_order_acq_rel,
+    const bool front = index == 0;
+    const uint64_t claimed = t - 1 + (front ? uint64_t{1} << kCountBits : 0);
+    if (!pool.ticket.compare_exchange_weak(t, claimed, std::memory_order_acq_rel,
                                            std::memory_order_acquire))
       continue;
-    const auto chunk = static_cast<int64_t>(pool.chunks - remaining_of(t));
+    const auto chunk =
+        static_cast<int64_t>(front ? first_of(t) : first_of(t) + remaining_of(t) - 1);
     ++settled;
     const auto b =
         static_cast<int64_t>(static_cast<uint64_t>(pool.begin) +
@@ -288,7 +295,7 @@ void detail::run_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFunction
   const int threads =
       static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(get_num_threads()), chunks));
   const event::Loop heard(static_cast<int64_t>(chunks), threads);
-  if (threads <= 1 || t_in_region || chunks > kRemainingMask)
+  if (threads <= 1 || t_in_region || chunks > kCountMask)
     return run_serially(begin, end, grain, function, context);
   Pool& p = pool();
   // Another thread's loop has the pool: its workers are busy, so this loop is better off alone.
@@ -305,8 +312,7 @@ void detail::run_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFunction
   p.context = context;
   p.pending.store(static_cast<int64_t>(chunks), std::memory_order_relaxed);
   p.done.store(0, std::memory_order_relaxed);
-  p.ticket.store(chunks | static_cast<uint64_t>(limit) << kRemainingBits,
-                 std::memory_order_seq_cst);
+  p.ticket.store(chunks | static_cast<uint64_t>(limit) << kLimitShift, std::memory_order_seq_cst);
   wake_children(p, 0, limit);
   int64_t settled;
   {

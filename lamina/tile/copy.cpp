@@ -120,7 +120,8 @@ void copy(const Operand& out, const Operand& in, int ndim, const int64_t* sizes)
 }
 
 bool StreamedCopy::pays(int64_t out_bytes, int64_t in_bytes) {
-  return streams(out_bytes, in_bytes, kStreamDirect);
+  // Each thread brings caches of its own.
+  return streams(out_bytes, in_bytes, kStreamDirect * queue::get_num_threads());
 }
 void StreamedCopy::piece(void* out, const void* in, int64_t bytes) {
   if (bytes > 0) level().stream(out, in, bytes);

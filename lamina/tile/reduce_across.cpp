@@ -84,11 +84,13 @@ void Reduction::run_across() {
   if (chunks == 1) return;
   // The upper part of the same tree, on rows of partial results.
   const FoldAcross across = level.fold_across[static_cast<int>(merge_fold)][slot];
-  for (int64_t width = 1; width < chunks; width *= 2)
-    for (int64_t i = 0; i + width < chunks; i += 2 * width) {
-      char* first = partials.get() + i * kept.count * item;
-      across(first, first, width * kept.count, 2, kept.count);
-    }
+  queue::parallel_for(0, kept.count, kTile, [&](int64_t b, int64_t e) {
+    for (int64_t width = 1; width < chunks; width *= 2)
+      for (int64_t i = 0; i + width < chunks; i += 2 * width) {
+        char* first = partials.get() + (i * kept.count + b) * item;
+        across(first, first, width * kept.count, 2, e - b);
+      }
+  });
   for (int64_t k = 0; k < kept.count; k += kept.size[0])
     write(partials.get() + k * item, k, kept.size[0]);
 }
