@@ -3,7 +3,8 @@
 from lamina import Size, Tensor
 
 from .distribution import Distribution
-from .utils import lazy_property, logits_to_probs, probs_to_logits
+from .transformed_distribution import TransformedDistribution
+from .utils import broadcast_all, given_shape, lazy_property, logits_to_probs, probs_to_logits
 
 
 class Chances(Distribution):
@@ -17,6 +18,20 @@ class Chances(Distribution):
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
         return (logits, False) if probs is None else (probs, True)
+
+    def _take(self, probs, logits):
+        """Keeps the parameter that was given; the batch shape."""
+        value, self._by_probs = self._choose(probs, logits)
+        (self.__dict__["probs" if self._by_probs else "logits"],) = broadcast_all(value)
+        return given_shape(value)
+
+    def _take_counted(self, total_count, probs, logits):
+        """Keeps the parameter that was given and how often it is tried, as tensors of one shape, which is the batch shape."""
+        value, self._by_probs = self._choose(probs, logits)
+        count, value = broadcast_all(total_count, value)
+        self.total_count = count.type_as(value)
+        self.__dict__["probs" if self._by_probs else "logits"] = value
+        return value.size()
 
     @property
     def _param(self):
@@ -58,3 +73,24 @@ class OverCategorical(Distribution):
     def param_shape(self) -> Size:
         """Shape of the parameter that was given."""
         return self._categorical.param_shape
+
+
+class Relaxed(TransformedDistribution):
+    """What a transform makes of draws whose distribution has a temperature and chances."""
+
+    has_rsample = True
+
+    @property
+    def temperature(self) -> Tensor:
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        """The logits, log-odds where binary and normalized log-probabilities otherwise."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self.base_dist.probs

@@ -7,7 +7,7 @@ from lamina.nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from ._chances import Chances
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, given_shape
+from .utils import broadcast_all
 
 __all__ = ["Bernoulli"]
 
@@ -30,9 +30,7 @@ class Bernoulli(Chances, ExponentialFamily):
         logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        value, self._by_probs = self._choose(probs, logits)
-        (self.__dict__["probs" if self._by_probs else "logits"],) = broadcast_all(value)
-        super().__init__(given_shape(value), validate_args=validate_args)
+        super().__init__(self._take(probs, logits), validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:

@@ -6,7 +6,6 @@ from lamina.nn.functional import logsigmoid
 
 from . import constraints
 from ._chances import Chances
-from .utils import broadcast_all
 
 __all__ = ["Binomial"]
 
@@ -33,11 +32,8 @@ class Binomial(Chances):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        value, self._by_probs = self._choose(probs, logits)
-        count, value = broadcast_all(total_count, value)
-        self.total_count = count.type_as(value)
-        self.__dict__["probs" if self._by_probs else "logits"] = value
-        super().__init__(value.size(), validate_args=validate_args)
+        batch_shape = self._take_counted(total_count, probs, logits)
+        super().__init__(batch_shape, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self):

@@ -5,34 +5,19 @@ import math
 import lamina
 from lamina import Size, Tensor
 
-from . import constraints
-from .distribution import Distribution
-from .utils import broadcast_all, given_shape
+from ._location import LocationScale
 
 __all__ = ["Cauchy"]
 
 
-class Cauchy(Distribution):
+class Cauchy(LocationScale):
     """Density 1 / (pi scale (1 + z^2)), z = (x - loc) / scale. There is no mean; the variance is infinite."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _parameters = {"loc": 0, "scale": 0}
-
-    def __init__(
-        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
-    ) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(given_shape(loc, scale), validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
         return lamina.full_like(self.loc, lamina.nan)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

@@ -3,34 +3,15 @@
 import lamina
 from lamina import Size, Tensor
 
-from . import constraints
-from .distribution import Distribution
-from .utils import broadcast_all, given_shape
+from ._location import LocationScale
 
 __all__ = ["Laplace"]
 
 
-class Laplace(Distribution):
+class Laplace(LocationScale):
     """Density exp(-|x - loc| / scale) / (2 scale)."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _parameters = {"loc": 0, "scale": 0}
-
-    def __init__(
-        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
-    ) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(given_shape(loc, scale), validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

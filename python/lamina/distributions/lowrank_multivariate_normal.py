@@ -6,14 +6,14 @@ import lamina
 from lamina import Size, Tensor
 
 from . import constraints
+from ._location import Centred
 from ._matrices import log_diagonal
-from .distribution import Distribution
 from .utils import _standard_normal, lazy_property
 
 __all__ = ["LowRankMultivariateNormal"]
 
 
-class LowRankMultivariateNormal(Distribution):
+class LowRankMultivariateNormal(Centred):
     """Normal vectors (..., n) of covariance W W^T + D, W = cov_factor (..., n, m), D = diag(cov_diag) (..., n).
 
     The inverse and the determinant cost O(n m^2): Woodbury's identity and the matrix determinant lemma, by the
@@ -77,14 +77,6 @@ class LowRankMultivariateNormal(Distribution):
         )
         self._capacitance_tril = lamina.linalg.cholesky(capacitance + identity)
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @lazy_property
     def variance(self) -> Tensor:

@@ -5,13 +5,14 @@ import math
 from lamina import Size, Tensor
 
 from . import constraints
+from ._location import Centred
 from ._matrices import COVARIANCE_FORMS, WithCovariance, log_diagonal, square_mahalanobis
 from .utils import _standard_normal
 
 __all__ = ["MultivariateNormal"]
 
 
-class MultivariateNormal(WithCovariance):
+class MultivariateNormal(Centred, WithCovariance):
     """Normal vectors (..., n) with mean `loc` and a covariance (..., n, n).
 
     The covariance is given as itself, as its inverse or, cheapest, as its lower Cholesky factor. Raises
@@ -39,14 +40,6 @@ class MultivariateNormal(WithCovariance):
         self.loc = loc.expand(batch_shape + (-1,))
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = self._factor(name, matrix)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

@@ -7,7 +7,7 @@ from lamina.nn.functional import logsigmoid
 from . import constraints
 from ._chances import Chances
 from .gamma import Gamma
-from .utils import broadcast_all, lazy_property
+from .utils import lazy_property
 
 __all__ = ["NegativeBinomial"]
 
@@ -34,11 +34,8 @@ class NegativeBinomial(Chances):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        value, self._by_probs = self._choose(probs, logits)
-        count, value = broadcast_all(total_count, value)
-        self.total_count = count.type_as(value)
-        self.__dict__["probs" if self._by_probs else "logits"] = value
-        super().__init__(value.size(), validate_args=validate_args)
+        batch_shape = self._take_counted(total_count, probs, logits)
+        super().__init__(batch_shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:

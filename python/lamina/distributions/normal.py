@@ -5,38 +5,21 @@ import math
 import lamina
 from lamina import Size, Tensor
 
-from . import constraints
+from ._location import LocationScale
 from .exp_family import ExponentialFamily
-from .utils import _standard_normal, broadcast_all, given_shape
+from .utils import _standard_normal
 
 __all__ = ["Normal"]
 
 
-class Normal(ExponentialFamily):
+class Normal(LocationScale, ExponentialFamily):
     """Density exp(-(x - loc)^2 / (2 scale^2)) / (scale sqrt(2 pi)).
 
     `loc` and `scale` broadcast. Raises ValueError where scale is not positive.
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _mean_carrier_measure = 0
     _parameters = {"loc": 0, "scale": 0}
-
-    def __init__(
-        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
-    ) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(given_shape(loc, scale), validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def stddev(self) -> Tensor:

@@ -5,10 +5,9 @@ from lamina import Size, Tensor
 from lamina.nn.functional import softplus
 
 from . import constraints
-from ._chances import Chances
-from .transformed_distribution import TransformedDistribution
+from ._chances import Chances, Relaxed
 from .transforms import SigmoidTransform
-from .utils import broadcast_all, clamp_probs, given_shape
+from .utils import broadcast_all, clamp_probs
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
@@ -32,9 +31,7 @@ class LogitRelaxedBernoulli(Chances):
         validate_args: bool | None = None,
     ) -> None:
         self.temperature = temperature
-        value, self._by_probs = self._choose(probs, logits)
-        (self.__dict__["probs" if self._by_probs else "logits"],) = broadcast_all(value)
-        super().__init__(given_shape(value), validate_args=validate_args)
+        super().__init__(self._take(probs, logits), validate_args=validate_args)
 
     def rsample(self, sample_shape: Size | list[int] | tuple[int, ...] = Size()) -> Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
@@ -50,12 +47,11 @@ class LogitRelaxedBernoulli(Chances):
         return temperature.log() + away - 2 * softplus(away, threshold=40)
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class RelaxedBernoulli(Relaxed):
     """Numbers of (0, 1) that tend to 0 or 1 as the temperature falls, with gradients of the chance of 1."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
-    has_rsample = True
     _parameters: dict[str, int] = {}
 
     def __init__(
@@ -67,18 +63,3 @@ class RelaxedBernoulli(TransformedDistribution):
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Tensor:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """Log-odds of 1."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """Chance of 1."""
-        return self.base_dist.probs

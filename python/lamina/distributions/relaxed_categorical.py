@@ -6,9 +6,8 @@ import lamina
 from lamina import Size, Tensor
 
 from . import constraints
-from ._chances import OverCategorical
+from ._chances import OverCategorical, Relaxed
 from .categorical import Categorical
-from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform
 from .utils import broadcast_all, clamp_probs
 
@@ -57,12 +56,11 @@ class ExpRelaxedCategorical(OverCategorical):
         return (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1) + constant
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(Relaxed):
     """Points of the simplex that tend to its corners as the temperature falls, with gradients of the chances."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
-    has_rsample = True
     _parameters: dict[str, int] = {}
 
     def __init__(
@@ -74,18 +72,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Tensor:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The normalized log-probabilities of the categories."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities of the categories."""
-        return self.base_dist.probs

@@ -6,13 +6,13 @@ import lamina
 from lamina import Size, Tensor
 
 from . import constraints
-from .distribution import Distribution
+from ._location import Centred
 from .utils import broadcast_all, given_shape, lazy_property
 
 __all__ = ["VonMises"]
 
 
-class VonMises(Distribution):
+class VonMises(Centred):
     """Angles: density exp(k cos(x - loc)) / (2 pi I0(k)), k = concentration. Draws lie in [-pi, pi)."""
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
@@ -64,14 +64,6 @@ class VonMises(Distribution):
                 done = done | accept
             turned = (angle + math.pi + self.loc.double()) % (2 * math.pi) - math.pi
             return turned.to(self.loc.dtype)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @lazy_property
     def variance(self) -> Tensor:
