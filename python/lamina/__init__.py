@@ -64,12 +64,14 @@ for _module, _name in (
     globals()[_name] = _lazy.later("lamina." + _module, _name)
 # Operators of a few lines of Python.
 for _name in (
-    "atleast_2d", "atleast_3d", "aminmax", "cdist", "detach_", "dsplit", "einsum", "get_device",
+    "atleast_2d", "atleast_3d", "aminmax", "cdist", "detach_", "dsplit", "get_device",
     "hsplit", "is_inference", "is_same_size", "is_signed", "isin", "multinomial", "range", "resize_as_",
-    "split_copy", "split_with_sizes_copy", "std_mean", "take_along_dim", "tensor_split", "tensordot", "trapezoid", "trapz",
+    "split_copy", "split_with_sizes_copy", "std_mean", "take_along_dim", "tensor_split", "trapezoid", "trapz",
     "tril_indices", "triu_indices", "unbind_copy", "unique", "unique_consecutive", "var_mean", "vsplit",
 ):  # fmt: skip
     globals()[_name] = _lazy.later("lamina._composites", _name)
+for _name in ("einsum", "tensordot"):
+    globals()[_name] = _lazy.later("lamina._contraction", _name)
 for _name in (
     "chain_matmul", "frobenius_norm", "lobpcg", "lu", "norm", "nuclear_norm", "pca_lowrank", "svd_lowrank",
 ):  # fmt: skip

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 from lamina import _C
-from lamina._composites import overridable
 from lamina._out import given
 from lamina.autograd import Function
+from lamina.functional import overridable
 
 # Numerators and denominators, highest power first: near the middle, and in two parts of the ends.
 _MIDDLE = (

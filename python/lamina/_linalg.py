@@ -3,6 +3,7 @@
 import math
 
 from lamina import _C
+from lamina._dims import wrap_dim
 from lamina._out import given
 from lamina._type_info import finfo
 from lamina.autograd.grad_mode import no_grad
@@ -54,13 +55,7 @@ def _two_dims(name, A, dim):
         raise TypeError(f"{name}(): argument 'dim' must be tuple of ints, not int")
     if len(dim) != 2:
         raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {dim}")
-    a, b = dim
-    for d in (a, b):
-        if not -A.dim() <= d < A.dim():
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-A.dim()}, {A.dim() - 1}], but got {d})"
-            )
-    a, b = a % A.dim(), b % A.dim()
+    a, b = (wrap_dim(d, A.dim()) for d in dim)
     if a == b:
         raise RuntimeError(f"{name}: dims must be different. Got {tuple(dim)}")
     return a, b
@@ -429,10 +424,3 @@ def _lobpcg(A, B, X, iK, k, niter, tol, largest):
         values, vectors = values[..., :n], basis[..., :n]
         P = vectors - old @ (old.mT @ metric(vectors))
     return values[..., :k], vectors[..., :k]
-
-
-NAMES = (
-    "chain_matmul", "frobenius_norm", "lobpcg", "lu", "norm", "nuclear_norm", "pca_lowrank", "svd_lowrank",
-)  # fmt: skip
-METHODS = ("lu", "norm")
-LINALG = ("cond", "matrix_norm", "matrix_rank", "pinv")

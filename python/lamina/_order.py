@@ -6,9 +6,9 @@ import math
 from collections import namedtuple
 
 from lamina import _C
-from lamina._composites import overridable
 from lamina._out import given
 from lamina._per_sample import per_sample
+from lamina.functional import overridable
 
 _median = namedtuple("median", ("values", "indices"))
 _nanmedian = namedtuple("nanmedian", ("values", "indices"))

@@ -3,6 +3,7 @@
 import math
 
 from lamina import _C
+from lamina._dims import wrap_dims
 from lamina._out import given
 from lamina.functional import overridable
 
@@ -62,13 +63,9 @@ def _segment_reduce(
         raise NotImplementedError(
             f"{name}: not implemented for {data.dtype}; expected floating point numbers"
         )
-    if not -max(data.dim(), 1) <= axis < max(data.dim(), 1):
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-max(data.dim(), 1)}, {max(data.dim(), 1) - 1}], but got {axis})"
-        )
+    (axis,) = wrap_dims([axis], data)
     if data.dim() == 0:
         raise RuntimeError(f"{name}: expected at least one dimension; got a tensor of one element")
-    axis %= data.dim()
     begins = _begins(name, data, lengths, offsets, axis, unsafe)
     rows, n, inner = math.prod(data.shape[:axis]), data.shape[axis], data.shape[axis + 1 :]
     count = begins.shape[-1] - 1
@@ -134,19 +131,12 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
     if x.dtype != _C.uint64:
         x = x.to(_C.float64 if x.is_floating_point() else _C.int64)
     x = x.view(_C.int64)
-    dims = [dim] if isinstance(dim, int) else list(dim or ())
-    n = max(x.dim(), 1)
-    for d in dims:
-        if not -n <= d < n:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})"
-            )
-    dims = [d % n for d in dims]
+    dims = wrap_dims([dim] if isinstance(dim, int) else dim or (), x)
     if len(set(dims)) < len(dims):
         raise RuntimeError(
             f"hash_tensor: a dimension appears multiple times in the list of dims {dims}"
         )
-    dims = (dims or list(range(n))) if x.dim() else []
+    dims = (dims or list(range(x.dim()))) if x.dim() else []
     for d in dims:
         if x.shape[d] == 0:
             raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")

@@ -7,6 +7,7 @@ have no transform.
 """
 
 from lamina import _C
+from lamina._dims import wrap_dim
 from lamina._out import given
 from lamina.functional import overridable
 
@@ -55,12 +56,7 @@ def _padded(x, d, n):
 
 
 def _dim(name, x, dim):
-    if not -x.dim() <= dim < x.dim():
-        raise IndexError(
-            f"{name}: Dimension out of range (expected to be in range of [{-x.dim()}, "
-            f"{x.dim() - 1}], but got {dim})"
-        )
-    return dim % x.dim()
+    return wrap_dim(dim, x.dim(), f"{name}: ")
 
 
 def _dims(name, x, s, dim):

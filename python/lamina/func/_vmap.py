@@ -3,6 +3,7 @@
 import functools
 
 from lamina import _C
+from lamina._dims import wrap_dim
 from lamina.utils._pytree import (
     _broadcast_to_and_flatten,
     tree_flatten,
@@ -106,13 +107,8 @@ def _result(leaf, dim, level, samples, name):
                 f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None"
             )
         return leaf
-    rank = leaf.dim() + 1
-    if not -rank <= dim < rank:
-        raise IndexError(
-            f"vmap({name}, ...): Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got "
-            f"{dim})"
-        )
-    return _C._remove_batch_dim(leaf, level, samples, dim % rank)
+    dim = wrap_dim(dim, leaf.dim() + 1, f"vmap({name}, ...): ")
+    return _C._remove_batch_dim(leaf, level, samples, dim)
 
 
 def _flat_outputs(outputs, out_dims, name):

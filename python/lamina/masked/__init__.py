@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lamina import _C
+from lamina._dims import wrap_dim
 from lamina._missing import missing
 from lamina.functional import overridable
 
@@ -91,13 +92,10 @@ def _dims(input: _Tensor, dim: int | Sequence[int] | None) -> list[int]:
         return list(range(n))
     result: list[int] = []
     for d in [dim] if isinstance(dim, int) else dim:
-        if not -max(n, 1) <= d < max(n, 1):
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-max(n, 1)}, {max(n, 1) - 1}], but got {d})"
-            )
-        if d % max(n, 1) in result:
+        wrapped = wrap_dim(d, max(n, 1))
+        if wrapped in result:
             raise RuntimeError(f"dim={d} appears multiple times in the list of dims")
-        result.append(d % max(n, 1))
+        result.append(wrapped)
     return sorted(result) if n else []
 
 
