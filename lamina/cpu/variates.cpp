@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "lamina/tile/tile.h"
+
 namespace lamina::cpu {
 
 namespace {
@@ -119,12 +121,10 @@ double gamma_number(double alpha, Mt19937Generator& g) {
   }
 }
 
-double digamma_of(double x) {
-  double sum = 0;
-  for (; x < 10; ++x) sum -= 1 / x;
-  const double i = 1 / (x * x);
-  return sum + std::log(x) - 0.5 / x -
-         i * (1.0 / 12 - i * (1.0 / 120 - i * (1.0 / 252 - i * (1.0 / 240 - i / 132))));
+double digamma(double x) {
+  double result;
+  tile::direct_loop(tile::Op::digamma, ScalarType::Float64)(&result, &x, nullptr, nullptr, 1);
+  return result;
 }
 
 }  // namespace
@@ -155,7 +155,7 @@ double standard_gamma_grad(double alpha, double x) {
   // Gamma(alpha).
   constexpr double kLargest = 1000;
   if (alpha <= kLargest && x < 4 * kLargest) {
-    double term = x / alpha, slope = std::log(x) - digamma_of(alpha + 1), sum = 0;
+    double term = x / alpha, slope = std::log(x) - digamma(alpha + 1), sum = 0;
     for (int k = 0; k < 20000; ++k) {
       sum += term * slope;
       const double next = alpha + k + 1;

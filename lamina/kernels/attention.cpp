@@ -1,6 +1,5 @@
 // Scaled dot-product attention in blocks of rows: softmax(q k^T * scale + mask) v.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "lamina/core/error.h"
