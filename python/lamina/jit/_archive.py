@@ -9,7 +9,7 @@ from lamina._missing import missing
 from lamina.serialization._archive import Reader
 from lamina.serialization._locations import restorer
 
-from . import _source
+from . import _objects, _source
 from ._module import RecursiveScriptModule
 
 _EXTRA = "extra/"
@@ -53,7 +53,7 @@ class _Unpickler(_machine.Unpickler):
         return super()._global(module, name)
 
     def _reduce(self, func, args):
-        if isinstance(func, _source.ScriptClass):
+        if isinstance(func, _objects.ScriptClass):
             if func.kind == "Enum":
                 return func.made(args[0] if isinstance(args, tuple) and len(args) == 1 else args)
             if func.kind == "NamedTuple" and isinstance(args, tuple):
@@ -64,7 +64,7 @@ class _Unpickler(_machine.Unpickler):
         return super()._reduce(func, args)
 
     def _new(self, cls, args, kwargs=None):
-        if not isinstance(cls, _source.ScriptClass):
+        if not isinstance(cls, _objects.ScriptClass):
             return super()._new(cls, args, kwargs)
         if kwargs or (args != () and cls.kind != "NamedTuple"):
             raise pickle.UnpicklingError(f"{cls.name} is made without arguments")
@@ -73,11 +73,11 @@ class _Unpickler(_machine.Unpickler):
         if cls.kind == "NamedTuple":
             return cls.made(*args)
         if cls.kind is None:
-            return _source.ScriptObject(cls)
+            return _objects.ScriptObject(cls)
         raise pickle.UnpicklingError(f"{cls.name} has no objects")
 
     def _build(self, inst, state):
-        own = getattr(type(inst), "_is_script", False) or isinstance(inst, _source.ScriptObject)
+        own = getattr(type(inst), "_is_script", False) or isinstance(inst, _objects.ScriptObject)
         if not own:
             return super()._build(inst, state)
         kind = inst._script_class
@@ -89,7 +89,7 @@ class _Unpickler(_machine.Unpickler):
         else:
             for name, value in state.items():
                 if name in kind.attributes:
-                    _source.set_attribute(inst, name, value)
+                    _objects.set_attribute(inst, name, value)
 
 
 def _unpickled(reader, name, folder, unit, map_location):

@@ -6,7 +6,7 @@ import lamina
 from lamina import _missing
 from lamina.nn import Module, Parameter
 
-from . import _source
+from . import _objects, _source
 
 
 class ScriptModule(Module):
@@ -165,4 +165,4 @@ class RecursiveScriptModule(ScriptModule):
         return iter(self._modules.values())
 
 
-_NOTHING = _source.ScriptClass("", None, None, "")
+_NOTHING = _objects.ScriptClass("", None, None, "")
