@@ -187,8 +187,8 @@ void fold_leaf(void* parts, const void* in, int64_t n) {
   fold_one_leaf<F, T, kParts>(p, x, n);
 }
 
-// Columns from j on, kVectors vectors of them at a time over all rows: the wider, the fewer places of memory are read
-// in turn. Returns the first column that is left.
+// Columns from j on, kVectors vectors of them at a time over all rows: the wider, the fewer places
+// of memory are read in turn. Returns the first column that is left.
 template <class F, class T, int kVectors>
 [[gnu::always_inline]] inline int64_t fold_columns(T* p, const T* x, int64_t stride, int64_t rows,
                                                    int64_t j, int64_t n) {
